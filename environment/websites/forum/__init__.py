@@ -1,0 +1,1 @@
+"""A discussion site: forums, posts, comments, votes (WebArena's Reddit)."""
