@@ -37,8 +37,7 @@ def key_steps(z) -> list[int]:
     >>> key_steps([[0], [0], [1], [0]])
     [2]
     """
-    count = np.maximum.accumulate(_checked(z), axis=0).sum(axis=1)  # c, [T+1]
-    return np.flatnonzero(np.diff(count, prepend=0)).tolist()
+    return np.flatnonzero(np.diff(_counts(z), prepend=0)).tolist()
 
 
 def progress_labels(z):
@@ -54,14 +53,19 @@ def progress_labels(z):
 
     >>> z = [[t >= 2, t >= 4, t >= 6] for t in range(10)]   # the paper's example: K = 3, T = 9
     >>> [round(float(p), 3) for p in progress_labels(z)]
-    [0.0, 0.167, 0.333, 0.467, 0.6, 0.667, 0.733, 0.8, 0.867, 1.0]
+    [0.0, 0.167, 0.333, 0.5, 0.667, 0.733, 0.8, 0.867, 0.933, 1.0]
     """
-    steps, K = _checked(z).shape
-    count = _checked(latch(z)).sum(axis=1)  # c, [T+1]
+    states, K = _checked(z).shape
+    c = _counts(z)
     knots = {0: 0.0}
-    knots.update({t: count[t] / K for t in key_steps(z) if count[t] < K})
-    knots[steps - 1] = 1.0
-    return _like(z, np.interp(np.arange(steps), list(knots), list(knots.values())))
+    knots.update({t: c[t] / K for t in key_steps(z) if c[t] < K})
+    knots[states - 1] = 1.0
+    return _like(z, np.interp(np.arange(states), list(knots), list(knots.values())))
+
+
+def _counts(z) -> np.ndarray:
+    """c_t = Σ_k z̄_{t,k}, [T+1]."""
+    return np.maximum.accumulate(_checked(z), axis=0).sum(axis=1)
 
 
 def _checked(z) -> np.ndarray:
