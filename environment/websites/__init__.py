@@ -105,6 +105,7 @@ def _application(world: World) -> Flask:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app = Flask(__name__)
     app.world = world
+    app.secret_key = "pocket-arena"  # signs the notices between two pages of a throw-away world; nothing secret
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     for module in site_modules():
         app.register_blueprint(module.blueprint)
@@ -141,5 +142,3 @@ def paginate(rows: list, page: int, size: int) -> tuple[list, int]:
     page = min(max(page, 1), pages)
     return rows[(page - 1) * size : page * size], pages
 
-
-STATIC = Path(__file__).parent / "static"

@@ -1,0 +1,282 @@
+"""How does the agent see and touch a page?  Chromium through Playwright.
+
+The observation is compact text (``page.js`` makes it): visible text and controls in reading order, each control as
+``role "name" state``.  An action names a control in the same words, so names stay the same from one episode to the next,
+which the failure analyser's comparison of action sequences rests on.
+
+What a page can do to the agent is bounded: every wait has a limit, a step that fails becomes the observation's `error`,
+and the episode goes on.  JavaScript dialogs are accepted (an alert, a confirm and a leave-page question by "OK", a prompt
+with its default) and their message is shown in the next observation.  A new tab becomes the active one; when it closes, the
+tab before it is active again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page, async_playwright
+
+from trajectory import Action, Observation
+
+PAGE_SCRIPT = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
+VIEWPORT = {"width": 1280, "height": 1440}  # tall, so that a page of a bundled site fits without scrolling
+SYSTEM_BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+QUIET_LIMIT_MS = 1500  # a page that polls for ever is taken as it is after this long
+LOAD_LIMIT_S = 10
+
+
+class EnvironmentFailure(RuntimeError):
+    """The browser or the site broke: not the agent's doing, so never a reward of 0."""
+
+
+def find_browser() -> str | None:
+    """A Chromium that the system has, or None.  (Playwright's own is found by Playwright.)"""
+    return next((path for name in SYSTEM_BROWSERS if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One Chromium process; each episode gets a fresh context of it, with no cookies or storage from another.
+
+    >>> async with Browser() as browser:                      # doctest: +SKIP
+    ...     tab = await browser.open("http://127.0.0.1:8000/forum")
+    ...     print((await tab.observe()).text)
+    """
+
+    def __init__(self, *, headless: bool = True):
+        self.headless = headless
+
+    async def __aenter__(self) -> "Browser":
+        self._playwright = await async_playwright().start()
+        own = self._playwright.chromium.executable_path
+        path = None if os.path.exists(own) else find_browser()
+        try:
+            self._browser = await self._playwright.chromium.launch(executable_path=path, headless=self.headless)
+        except PlaywrightError as error:
+            await self._playwright.stop()
+            raise EnvironmentFailure(
+                "no browser could be started; install one with `playwright install chromium`, or with the system's "
+                f"package manager (`apt-get install chromium`)\n{str(error).strip().splitlines()[0]}"
+            ) from error
+        return self
+
+    async def __aexit__(self, *exception) -> None:
+        try:
+            await self._browser.close()
+        finally:
+            await self._playwright.stop()
+
+    async def open(self, url: str, *, allowed: tuple[str, ...] = ()) -> "Tab":
+        """A fresh context on `url`.  The agent may visit the origins of `url` and of `allowed`, and no others."""
+        try:
+            context = await self._browser.new_context(viewport=VIEWPORT, reduced_motion="reduce")
+            await context.add_init_script(PAGE_SCRIPT)
+            tab = Tab(context, origin(url), {origin(url), *map(origin, allowed)})
+            await tab.start(url)
+            return tab
+        except PlaywrightError as error:
+            raise EnvironmentFailure(f"could not open {url}: {first_line(error)}") from error
+
+
+class Tab:
+    """What the agent looks at: the active page of one browser context."""
+
+    def __init__(self, context, home: str, allowed: set[str]):
+        self.context, self.home, self.allowed = context, home, allowed
+        self.pages: list[Page] = []
+        self._notes: list[str] = []
+        self._loaded = asyncio.Event()
+        context.on("page", self._page_opened)
+
+    async def start(self, url: str) -> None:
+        page = await self.context.new_page()
+        response = await page.goto(url, wait_until="domcontentloaded", timeout=LOAD_LIMIT_S * 1000)
+        if response is not None and response.status >= 500:
+            raise EnvironmentFailure(f"{url} answered {response.status}")
+        await self._settle()
+
+    @property
+    def page(self) -> Page:
+        return self.pages[-1]
+
+    def _page_opened(self, page: Page) -> None:
+        self.pages.append(page)
+        page.on("dialog", lambda dialog: asyncio.ensure_future(self._answer(dialog)))
+        page.on("domcontentloaded", lambda _: self._loaded.set())
+        page.on("close", self._page_closed)
+        page.on("crash", lambda _: self._notes.append("the page crashed"))
+
+    def _page_closed(self, page: Page) -> None:
+        if page in self.pages and len(self.pages) > 1:
+            self.pages.remove(page)
+            self._notes.append("the tab closed itself")
+
+    async def _answer(self, dialog) -> None:
+        self._notes.append(f"{dialog.type} dialog: {' '.join(dialog.message.split())[:200]}")
+        try:
+            await dialog.accept(dialog.default_value)
+        except PlaywrightError:
+            pass  # the page went away with its dialog
+
+    async def observe(self, error: str = "") -> Observation:
+        """The active page now.  A page that cannot be read is an observation with an error, not a crash."""
+        for _ in range(3):
+            try:
+                seen = json.loads(await self._limited(self.page.evaluate("__mira.snapshot()")))
+                break
+            except (PlaywrightError, asyncio.TimeoutError) as problem:
+                await self._settle()
+                seen = {"title": "", "url": self.page.url, "text": "", "problem": first_line(problem)}
+        notes = [note for note in (error, *self._notes, seen.get("problem", "")) if note]
+        self._notes.clear()
+        return Observation(seen["title"], self._short(seen["url"]), seen["text"], "; ".join(notes))
+
+    def _short(self, url: str) -> str:
+        """Path and query at home, the whole address elsewhere."""
+        return (url[len(self.home) :] or "/") if origin(url) == self.home else url
+
+    async def act(self, action: Action) -> Observation:
+        """Carry out one action and look at the page that follows."""
+        self._loaded.clear()
+        try:
+            error = await self._limited(self._carry_out(action))
+            await self._settle()
+            error = error or await self._back_to_allowed()
+        except asyncio.TimeoutError:
+            error = f"{action.kind} took longer than {LOAD_LIMIT_S} seconds"
+        except PlaywrightError as problem:
+            if self.page.is_closed():
+                raise EnvironmentFailure(f"the browser went away: {first_line(problem)}") from problem
+            error = first_line(problem)
+            await self._settle()
+        return await self.observe(error)
+
+    async def _carry_out(self, action: Action) -> str:
+        """Returns why it could not be done, or ""."""
+        page = self.page
+        match action.kind:
+            case "click" | "hover" | "type" | "select":
+                return await self._touch(action)
+            case "press":
+                await page.keyboard.press(action.text)
+            case "scroll":
+                distance = VIEWPORT["height"] * 2 // 3 * (1 if action.text == "down" else -1)
+                await page.evaluate(f"window.scrollBy(0, {distance})")
+            case "go_back":
+                if await page.go_back(wait_until="domcontentloaded") is None:
+                    return "there is no page to go back to"
+            case "goto":
+                url = urljoin(page.url, action.text)
+                if origin(url) not in self.allowed:
+                    return f"{origin(url)} is outside this task's sites"
+                await page.goto(url, wait_until="domcontentloaded")
+            case "stop":
+                pass
+            case _:
+                return f"not an action: {action.text[:100]}"
+        return ""
+
+    async def _touch(self, action: Action) -> str:
+        page = self.page
+        place = await page.evaluate("([r, n, i]) => __mira.locate(r, n, i)", [action.role, action.name, action.nth])
+        if "reason" in place:
+            return place["reason"]
+        if action.kind == "select":
+            reason = await page.evaluate("text => __mira.choose(text)", action.text)
+            return reason and f"combobox {json.dumps(action.name, ensure_ascii=False)}: {reason}"
+        if action.kind == "hover":
+            await page.mouse.move(place["x"], place["y"])
+            return ""
+        await page.mouse.click(place["x"], place["y"])
+        if action.kind == "type":
+            await page.evaluate("__mira.selectText()")
+            if action.text:
+                await page.keyboard.insert_text(action.text)
+            else:
+                await page.keyboard.press("Delete")
+        return ""
+
+    async def _settle(self) -> None:
+        """Wait until a navigation that has begun is over and requests have come back, each with a limit."""
+        for _ in range(5):  # a page may redirect itself a few times
+            try:
+                state = await self._limited(self.page.evaluate(f"__mira.settle({QUIET_LIMIT_MS})"))
+                if state == "quiet":
+                    return
+            except PlaywrightError:
+                pass  # the page was replaced while we asked
+            except asyncio.TimeoutError:
+                return
+            try:
+                await asyncio.wait_for(self._loaded.wait(), LOAD_LIMIT_S / 2)
+                self._loaded.clear()
+            except asyncio.TimeoutError:  # it said it would leave and stayed, as with a download
+                try:
+                    await self._limited(self.page.evaluate("__mira.stayed()"))
+                except (PlaywrightError, asyncio.TimeoutError):
+                    return
+
+    async def _back_to_allowed(self) -> str:
+        outside = origin(self.page.url)
+        if outside in self.allowed or not self.page.url.startswith("http"):
+            return ""
+        await self.page.go_back(wait_until="domcontentloaded")
+        return f"{outside} is outside this task's sites; went back"
+
+    @staticmethod
+    async def _limited(awaitable):
+        return await asyncio.wait_for(awaitable, LOAD_LIMIT_S)
+
+    async def read(self, url: str, expression: str) -> str:
+        """The value of a JavaScript expression on another page of the same session, for evaluators.
+
+        "" when the expression fails, as WebArena's evaluators have it.
+        """
+        page = await self.context.new_page()
+        try:
+            await page.goto(url, wait_until="domcontentloaded", timeout=LOAD_LIMIT_S * 1000)
+            return await evaluate_text(page, expression)
+        except PlaywrightError as error:
+            raise EnvironmentFailure(f"could not open {url}: {first_line(error)}") from error
+        finally:
+            await page.close()
+            self._notes.clear()
+
+    async def close(self) -> None:
+        try:
+            await self.context.close()
+        except PlaywrightError:
+            pass  # the browser is gone already
+
+
+async def evaluate_text(page: Page, expression: str) -> str:
+    try:
+        return str(await page.evaluate(expression) or "")
+    except PlaywrightError:
+        return ""
+
+
+def origin(url: str) -> str:
+    """
+    >>> origin("http://127.0.0.1:8000/forum?q=1")
+    'http://127.0.0.1:8000'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
