@@ -1,0 +1,1 @@
+"""An online store: products, cart, checkout, orders, addresses (WebArena's shopping site)."""
