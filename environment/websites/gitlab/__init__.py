@@ -1,0 +1,1 @@
+"""Code hosting: projects, issues, merge requests, members (WebArena's GitLab)."""
