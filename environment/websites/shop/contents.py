@@ -28,6 +28,7 @@ CREATE TABLE shop_addresses (id INTEGER PRIMARY KEY, label TEXT, name TEXT, stre
 CREATE TABLE shop_messages (id INTEGER PRIMARY KEY, topic TEXT, subject TEXT, body TEXT);
 """
 
+
 def street(rng) -> str:
     return f"{rng.choice(ADJECTIVES).capitalize()} street {rng.randint(2, 99)}"
 

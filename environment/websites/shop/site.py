@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
 
 from environment.websites import execute, paginate, query, query_one
@@ -32,7 +34,7 @@ def _missing(values) -> dict[str, str]:
 
 def _quantity(text: str, stock: int) -> int | None:
     """The number in `text` if that many can be bought, else None."""
-    return int(text) if text.isdecimal() and 1 <= int(text) <= stock else None
+    return int(text) if re.fullmatch(r"\d{1,3}", text) and 1 <= int(text) <= stock else None
 
 
 # --- the shelves --------------------------------------------------------------------------------------------------
@@ -51,7 +53,7 @@ def category(name):
         abort(404)
     color, limit, sort = (request.args.get(key, "") for key in ("color", "limit", "sort"))
     sort = sort if sort in SORTS else "name"
-    most = int(limit) if limit.isdecimal() else 999
+    most = int(limit) if re.fullmatch(r"\d{1,3}", limit) else 999
     sql = f"SELECT * FROM shop_products WHERE category = ? AND colors LIKE ? AND price <= ? ORDER BY {SORTS[sort][1]}, id"
     products = query(sql, name, f"%{color}%" if color in COLORS else "%", most)
 
@@ -82,12 +84,20 @@ def product(product):
         errors |= {} if values["color"] in row["colors"].split(",") else {"color": "Choose a color."}
         errors |= {} if quantity else {"quantity": f"Enter a number from 1 to {row['stock']}."}
         if not errors:
-            execute("INSERT INTO shop_cart (product_id, color, quantity) VALUES (?, ?, ?)", product, values["color"], quantity)
+            _add_to_cart(product, values["color"], quantity)
             flash("Added to the cart.")
             return redirect(url_for("shop.cart"))
     reviews = query("SELECT * FROM shop_reviews WHERE product_id = ? ORDER BY id DESC LIMIT 5", product)
     colors = ("Choose", *row["colors"].split(","))
     return render_template("shop/product.html", product=row, reviews=reviews, values=values, errors=errors, colors=colors)
+
+
+def _add_to_cart(product: int, color: str, quantity: int) -> None:
+    row = query_one("SELECT id FROM shop_cart WHERE product_id = ? AND color = ?", product, color)
+    if row:
+        execute("UPDATE shop_cart SET quantity = quantity + ? WHERE id = ?", quantity, row["id"])
+    else:
+        execute("INSERT INTO shop_cart (product_id, color, quantity) VALUES (?, ?, ?)", product, color, quantity)
 
 
 @blueprint.route("/product/<int:product>/review", methods=["GET", "POST"])
