@@ -168,7 +168,7 @@ def resample(
     perturb: Callable[[Task, np.random.Generator], Task] | None = None,
     exclude: Collection[str] = (),
     similarity: Similarity = tfidf_similarity,
-    min_similarity: float = 0.25,
+    min_similarity: float = 0.15,
     min_coverage: int = 3,
 ) -> list[Task]:
     """The next phase's task set: at most `n` different tasks, drawn by the failures of this phase (Algorithm 2, A.3).
@@ -182,8 +182,8 @@ def resample(
                     unused tasks stand in, of whatever site
     exclude         ids that must not be drawn: the evaluation tasks, say.  Perturbations are held to it too
     similarity      (queries, documents) -> [Q, D], over intents
-    min_similarity  0.25 of the TF-IDF cosine separates tasks of one template from mere neighbours; set it anew for
-                    another similarity
+    min_similarity  at 0.15 of the TF-IDF cosine, two thirds of the bundled tasks' pairs of one template are let in, and
+                    two thirds of what is let in are such pairs; set it anew for another similarity
 
     Without failures the tasks are drawn uniformly.  Fewer than `n` come back only when the pool is used up and nothing
     can be perturbed.  The same `rng` state gives the same tasks.
