@@ -171,7 +171,8 @@ def reflection_prompt(
             "actions and pages show it.",
             "Your actions so far:\n" + ("\n".join(trace) or "none"),
             f"The page now, {quote_page(one_line(page.title))} at {one_line(page.url)}:\n{quote_page(page.text)}{error}",
-            f"Task: {one_line(intent)}\nMilestones:\n{numbered(subgoals)}\nAs of the last check:\n{checklist(subgoals, z_before)}",
+            f"Task: {one_line(intent)}\nMilestones:\n{numbered(subgoals)}",
+            f"As of the last check:\n{checklist(subgoals, z_before)}",
             f"{questions}\n{think} with JSON: {{{fields}, "
             f'"z": [{zeros}], "certain": true}}. In z, put 1 for each achieved milestone; '
             "say false for certain if the page leaves a doubt.\n",

@@ -218,9 +218,9 @@ def test_no_failures_is_a_plain_draw():
 
 
 def test_any_similarity_can_be_passed():
-    favour_last = lambda queries, documents: np.eye(1, len(documents), len(documents) - 2).repeat(len(queries), 0)  # noqa: E731
-    # the last task but one is the only one alike; similar tasks come before all others
-    assert resample([FAILED_ISSUE], POOL, 1, rng(), similarity=favour_last) == [MEMBERS[-1]]
+    last_member = POOL.index(MEMBERS[-1])
+    only_it = lambda queries, documents: np.eye(1, len(documents), last_member).repeat(len(queries), 0)  # noqa: E731
+    assert resample([FAILED_ISSUE], POOL, 1, rng(), similarity=only_it) == [MEMBERS[-1]]
     with pytest.raises(ValueError, match=r"\(1, 13\), got \(1, 2\)"):
         resample([FAILED_ISSUE], POOL, 1, rng(), similarity=lambda queries, documents: np.zeros((1, 2)))
 
