@@ -1,4 +1,4 @@
-"""The code host's tables, contents and pages."""
+"""The code host's pages."""
 
 from __future__ import annotations
 
@@ -7,124 +7,34 @@ import re
 from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
 
 from environment.websites import execute, paginate, query, query_one
-from environment.websites.words import ADJECTIVES, NOUNS, PEOPLE, distinct, phrase
+from environment.websites.gitlab.contents import (
+    ANY_LABEL,
+    ANYONE,
+    LABELS,
+    LICENSES,
+    MERGE_STATES,
+    MILESTONES,
+    NONE,
+    PAGE,
+    PROJECT_SORTS,
+    ROLES,
+    SCHEMA,
+    SORTS,
+    STATES,
+    USER,
+    VISIBILITIES,
+    date,
+    day_of,
+    issues_query,
+    merges_query,
+    populate,
+)
+from environment.websites.words import PEOPLE
 
-USER = "casey"  # who is logged in
-LABELS = ("Bug", "Design", "Docs", "Feature")
-MILESTONES = ("Alpha", "Beta", "Final")
-ROLES = ("Guest", "Reporter", "Developer", "Maintainer")
-VISIBILITIES = ("Private", "Internal", "Public")
-STATES = ("Open", "Closed", "All")
-MERGE_STATES = ("Open", "Merged", "Closed", "All")
-ANY_LABEL, ANYONE, NONE = "Any label", "Anyone", "None"
-PAGE = 5
-
-SCHEMA = """
-CREATE TABLE gitlab_projects (name TEXT PRIMARY KEY, owner TEXT, description TEXT, visibility TEXT, stars INTEGER);
-CREATE TABLE gitlab_members (project TEXT, person TEXT, role TEXT, until TEXT, PRIMARY KEY (project, person));
-CREATE TABLE gitlab_issues (id INTEGER PRIMARY KEY, project TEXT, title TEXT, description TEXT, author TEXT, assignee TEXT,
-                            label TEXT, milestone TEXT, due INTEGER, votes INTEGER, state TEXT DEFAULT 'Open');
-CREATE TABLE gitlab_comments (id INTEGER PRIMARY KEY, issue_id INTEGER, author TEXT, body TEXT);
-CREATE TABLE gitlab_merges (id INTEGER PRIMARY KEY, project TEXT, title TEXT, branch TEXT, author TEXT, reviewer TEXT,
-                            commits INTEGER, state TEXT);
-CREATE TABLE gitlab_todos (issue_id INTEGER PRIMARY KEY, done INTEGER DEFAULT 0);
-CREATE TABLE gitlab_profile (name TEXT, status TEXT, availability TEXT);
-"""
-SORTS = {"Newest": "id DESC", "Oldest": "id", "Most votes": "votes DESC", "Due first": "due"}
-PROJECT_SORTS = {"Name": "name", "Most stars": "stars DESC", "Fewest stars": "stars"}
+__all__ = ["SCHEMA", "blueprint", "populate"]
 
 blueprint = Blueprint("gitlab", __name__, url_prefix="/gitlab", template_folder="templates")
-
-
-def populate(db, rng) -> None:
-    """Six projects with 8-10 issues each; stars differ, and votes and due dates differ within a project."""
-    people = rng.sample(PEOPLE, 12)
-    titles = iter(distinct(rng, lambda r: phrase(r).capitalize(), 100))
-    for name, stars in zip(_project_names(rng), rng.sample(range(3, 99), 6)):
-        team = rng.sample(people, 4)
-        project = (name, team[0], phrase(rng).capitalize(), rng.choice(VISIBILITIES), stars)
-        db.execute("INSERT INTO gitlab_projects VALUES (?, ?, ?, ?, ?)", project)
-        members = [(name, USER, "Maintainer", date(28))]
-        members += [(name, person, rng.choice(ROLES), date(rng.randint(1, 28))) for person in team]
-        db.executemany("INSERT INTO gitlab_members VALUES (?, ?, ?, ?)", members)
-        _add_issues(db, rng, name, team, titles)
-        _add_merges(db, rng, name, team, titles)
-    _add_comments(db, rng, people)
-    db.execute("INSERT INTO gitlab_profile VALUES (?, '', 'Available')", (USER,))
-
-
-def _project_names(rng) -> list[str]:
-    """Six names; the last begins like the first."""
-    first, *adjectives = rng.sample(ADJECTIVES, 5)
-    return [f"{adjective}-{noun}" for adjective, noun in zip([first, *adjectives, first], rng.sample(NOUNS, 6))]
-
-
-def _add_issues(db, rng, project, team, titles) -> None:
-    size = rng.randint(8, 10)
-    rows = [
-        (
-            project,
-            next(titles),
-            phrase(rng).capitalize(),
-            *(rng.choice(team), rng.choice(team), rng.choice(LABELS), rng.choice((NONE, *MILESTONES))),
-            *(due, votes, rng.choice(("Open", "Open", "Closed"))),
-        )
-        for due, votes in zip(rng.sample(range(1, 29), size), rng.sample(range(1, 60), size))
-    ]
-    columns = "(project, title, description, author, assignee, label, milestone, due, votes, state)"
-    db.executemany(f"INSERT INTO gitlab_issues {columns} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-
-
-def _add_merges(db, rng, project, team, titles) -> None:
-    rows = []
-    for state in ("Open", "Open", "Merged", "Merged", "Merged", "Closed"):
-        author = rng.choice(team)
-        reviewer = NONE if state == "Open" else rng.choice([person for person in team if person != author])
-        rows.append((project, next(titles), phrase(rng).replace(" ", "-"), author, reviewer, rng.randint(1, 9), state))
-    rng.shuffle(rows)
-    columns = "(project, title, branch, author, reviewer, commits, state)"
-    db.executemany(f"INSERT INTO gitlab_merges {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-
-
-def _add_comments(db, rng, people) -> None:
-    """Up to three comments an issue, and four to-dos."""
-    issues = [row[0] for row in db.execute("SELECT id FROM gitlab_issues ORDER BY id")]
-    rows = [(issue, rng.choice(people), phrase(rng)) for issue in issues for _ in range(rng.randint(0, 3))]
-    db.executemany("INSERT INTO gitlab_comments (issue_id, author, body) VALUES (?, ?, ?)", rows)
-    db.executemany("INSERT INTO gitlab_todos (issue_id) VALUES (?)", [(issue,) for issue in rng.sample(issues, 4)])
-
-
-@blueprint.app_template_filter("may")
-def date(day: int) -> str:
-    """Every date is in May: 14 -> "May 14"."""
-    return f"May {day}"
-
-
-def day_of(text: str) -> int | None:
-    """"May 14" -> 14, or None for anything else."""
-    match = re.fullmatch(r"May ([1-9]|[12]\d|3[01])", text)
-    return int(match[1]) if match else None
-
-
-def issues_query(project, state="Open", label=ANY_LABEL, assignee=ANYONE, sort="Newest") -> tuple:
-    """SQL and arguments for the issues of a project that pass the filters."""
-    wanted = {"project": project}
-    wanted |= {"state": state} if state != "All" else {}
-    wanted |= {"label": label} if label != ANY_LABEL else {}
-    wanted |= {"assignee": assignee} if assignee != ANYONE else {}
-    return _matching("gitlab_issues", wanted, SORTS.get(sort, "id DESC"))
-
-
-def merges_query(project, state="Open", author=ANYONE) -> tuple:
-    wanted = {"project": project}
-    wanted |= {"state": state} if state != "All" else {}
-    wanted |= {"author": author} if author != ANYONE else {}
-    return _matching("gitlab_merges", wanted, "id DESC")
-
-
-def _matching(table, wanted, order) -> tuple:
-    where = " AND ".join(f"{column} = ?" for column in wanted)
-    return (f"SELECT * FROM {table} WHERE {where} ORDER BY {order}", *wanted.values())
+blueprint.add_app_template_filter(date, "may")
 
 
 def _project(name):
@@ -154,19 +64,23 @@ def home():
 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new_project():
-    values, errors = {"name": "", "description": "", "visibility": VISIBILITIES[0]}, {}
+    values, errors = {"name": "", "description": "", "visibility": VISIBILITIES[0], "license": NONE}, {}
     if request.method == "POST":
-        values = _form("name", "description", "visibility")
+        values = _form("name", "description", "visibility", "license")
         if not re.fullmatch(r"[a-z0-9-]+", values["name"]):
             errors["name"] = "Use small letters and dashes."
         elif query_one("SELECT 1 FROM gitlab_projects WHERE name = ?", values["name"]):
             errors["name"] = "This name is taken."
         if not errors:
-            execute("INSERT INTO gitlab_projects VALUES (?, ?, ?, ?, 0)", values["name"], USER, *list(values.values())[1:])
-            execute("INSERT INTO gitlab_members VALUES (?, ?, 'Maintainer', ?)", values["name"], USER, date(28))
+            _create_project(**values)
             flash("Project created.")
             return redirect(url_for("gitlab.project", name=values["name"]))
-    return render_template("gitlab/new_project.html", values=values, errors=errors, visibilities=VISIBILITIES)
+    return render_template("gitlab/new_project.html", values=values, errors=errors, visibilities=VISIBILITIES, licenses=LICENSES)
+
+
+def _create_project(name, description, visibility, license) -> None:
+    execute("INSERT INTO gitlab_projects VALUES (?, ?, ?, ?, ?, 0)", name, USER, description, visibility, license)
+    execute("INSERT INTO gitlab_members VALUES (?, ?, 'Maintainer', ?)", name, USER, date(28))
 
 
 @blueprint.route("/p/<name>")
@@ -240,7 +154,7 @@ def _issue_form(project, values, issue):
 
 
 def _save(project, values, issue) -> int:
-    row = [*values.values()][:-1] + [day_of(values["due"])]
+    row = {**values, "due": day_of(values["due"])}.values()
     columns = "title, description, assignee, label, milestone, due"
     if issue:
         execute(f"UPDATE gitlab_issues SET ({columns}) = (?, ?, ?, ?, ?, ?) WHERE id = ?", *row, issue)
