@@ -58,7 +58,7 @@ def places():
     page = request.args.get("page", 1, type=int)
     shown, count = paginate(query(sql, *patterns), page, PAGE)
     options = {key: ["Any", *_names("map_places", key)] for key in chosen}
-    values = {"chosen": chosen, "sort": sort, "page": page, "count": count}
+    values = {"chosen": chosen, "sort": sort, "page": min(max(page, 1), count), "count": count}
     return render_template("map/places.html", places=shown, options=options, sorts=SORTS, link=link, **values)
 
 
@@ -176,7 +176,7 @@ def wiki_list(kind):
 
     page = request.args.get("page", 1, type=int)
     shown, count = paginate(query(f"{ARTICLES} WHERE kind = ? ORDER BY {order}, id", KINDS[kind]), page, PAGE)
-    values = {"kind": kind, "sort": sort, "page": page, "count": count}
+    values = {"kind": kind, "sort": sort, "page": min(max(page, 1), count), "count": count}
     return render_template("map/wiki_list.html", articles=shown, sorts=ARTICLE_SORTS, link=link, **values)
 
 

@@ -62,7 +62,7 @@ def category(name):
 
     page = request.args.get("page", 1, type=int)
     shown, count = paginate(products, page, PAGE)
-    values = {"name": name, "color": color, "limit": limit, "sort": sort, "page": page, "count": count}
+    values = {"name": name, "color": color, "limit": limit, "sort": sort, "page": min(max(page, 1), count), "count": count}
     return render_template("shop/category.html", products=shown, sorts=SORTS, colors=("Any", *COLORS), link=link, **values)
 
 
@@ -205,7 +205,7 @@ def orders():
 
     page = request.args.get("page", 1, type=int)
     shown, count = paginate(rows, page, PAGE)
-    values = {"status": status, "sort": sort, "page": page, "count": count}
+    values = {"status": status, "sort": sort, "page": min(max(page, 1), count), "count": count}
     return render_template("shop/orders.html", orders=shown, statuses=("Any", *STATUSES), sorts=ORDER_SORTS, link=link, **values)
 
 
