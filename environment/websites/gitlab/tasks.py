@@ -5,7 +5,6 @@ from __future__ import annotations
 from environment.websites.authoring import (
     Draft,
     Unsuitable,
-    answer_is,
     both,
     click,
     ends_at,
@@ -131,7 +130,7 @@ def plan_the_only_issue(db, rng) -> Draft:
     return Draft(
         intents=[
             f'In "{project}", set the open "{label}" issue of "{person}" to milestone "{milestone}" and due date "{date(due)}"',
-            f'Find the open issue with label "{label}" and assignee "{person}" in "{project}"; give it the milestone "{milestone}" and the due date "{date(due)}"',
+            f'Give the open "{label}" issue assigned to "{person}" in "{project}" the milestone "{milestone}" and due date "{date(due)}"',
             f'The open "{label}" issue for "{person}" in the project "{project}" should have milestone "{milestone}" and due date "{date(due)}"',
         ],
         start=HOME,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from environment.websites.authoring import Draft, Unsuitable, answer_is, click, ends_at, select, stop, subgoal, type_into
 from environment.websites.shop_admin.contents import (
+    INVOICE_STATES,
     MONTHS,
     ORDER_STATES,
     bestsellers_query,
@@ -19,7 +20,7 @@ EXTREMES = {"Highest total": "the highest total", "Lowest total": "the lowest to
 
 
 def detail_of_extreme_order(db, rng) -> Draft:
-    customer, sort, what, order = _extreme_order(db, rng)
+    customer, sort, what, order = rng.choice(_extreme_orders(db))
     column, noun = rng.choice([("payment", "payment"), ("day", "date"), ("product", "product")])
     return Draft(
         intents=[
@@ -35,7 +36,7 @@ def detail_of_extreme_order(db, rng) -> Draft:
 
 
 def open_invoice_of_order(db, rng) -> Draft:
-    customer, sort, what, order, invoice = billed_order(db, rng)
+    customer, sort, what, order, invoice = billed_order(db, rng, *INVOICE_STATES)
     return Draft(
         intents=[
             f'Open the invoice of the order by "{customer}" with {what}',
@@ -207,7 +208,7 @@ def listed(db, query: tuple) -> list:
 
 def the_only_one(db, rng, table: str, build_query, column: str, state: str = ""):
     """A row that its list shows alone when filtered by `column` and state; with `state`, one in that state."""
-    rows = db.execute(f"SELECT * FROM shop_admin_{table} WHERE ? IN (state, '') ORDER BY id", (state,)).fetchall()
+    rows = [row for row in db.execute(f"SELECT * FROM shop_admin_{table} ORDER BY id") if state in ("", row["state"])]
     alone = [row for row in rows if len(listed(db, build_query(row[column], row["state"]))) == 1]
     if not alone:
         raise Unsuitable(f"no row of {table} stands alone")
@@ -221,13 +222,13 @@ def bestseller(db, rng) -> tuple:
     return month, db.execute("SELECT * FROM shop_admin_products WHERE id = ?", (first["id"],)).fetchone()
 
 
-def billed_order(db, rng) -> tuple:
-    """As `_extreme_order`, for an order with an invoice, and that invoice."""
-    customer, sort, what, order = _extreme_order(db, rng)
-    invoice = db.execute("SELECT * FROM shop_admin_invoices WHERE order_id = ?", (order["id"],)).fetchone()
-    if invoice is None:
-        raise Unsuitable("the order has no invoice")
-    return customer, sort, what, order, invoice
+def billed_order(db, rng, *states: str) -> tuple:
+    """One of `_extreme_orders`, the order having an invoice in one of `states`, and that invoice."""
+    invoices = {row["order_id"]: row for row in db.execute("SELECT * FROM shop_admin_invoices") if row["state"] in states}
+    found = [(*extreme, invoices[extreme[-1]["id"]]) for extreme in _extreme_orders(db) if extreme[-1]["id"] in invoices]
+    if not found:
+        raise Unsuitable("no such order has such an invoice")
+    return rng.choice(found)
 
 
 def to_orders() -> list:
@@ -262,14 +263,15 @@ def sorted_orders(customer: str, sort: str) -> list:
     ]
 
 
-def _extreme_order(db, rng) -> tuple:
-    """Customer, sort, its words, and the customer's first order in that order."""
-    sort, what = rng.choice([*EXTREMES.items()])
-    customer = rng.choice([row["name"] for row in db.execute("SELECT name FROM shop_admin_customers ORDER BY name")])
-    orders = listed(db, orders_query(customer, sort=sort))
-    if len(orders) < 2 or orders[0]["customer"] != customer:
-        raise Unsuitable("there is nothing to sort")
-    return customer, sort, what, orders[0]
+def _extreme_orders(db) -> list[tuple]:
+    """All of (customer, sort, its words, the customer's first order in that order) where there is something to sort."""
+    found = []
+    for (customer,) in db.execute("SELECT name FROM shop_admin_customers ORDER BY name").fetchall():
+        for sort, what in EXTREMES.items():
+            orders = listed(db, orders_query(customer, sort=sort))
+            if len(orders) > 1 and orders[0]["customer"] == customer:
+                found.append((customer, sort, what, orders[0]))
+    return found
 
 
 def _to_extreme(customer: str, sort: str, order) -> list:

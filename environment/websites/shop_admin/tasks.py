@@ -20,6 +20,7 @@ from environment.websites.shop_admin.contents import (
 from environment.websites.shop_admin.questions import (
     HOME,
     bestseller,
+    billed_order,
     find,
     listed,
     sorted_orders,
@@ -101,9 +102,7 @@ def create_invoice(db, rng) -> Draft:
 
 
 def settle_invoice(db, rng) -> Draft:
-    customer, sort, what, order, invoice = questions.billed_order(db, rng)
-    if invoice["state"] != INVOICE_STATES[0]:
-        raise Unsuitable("the invoice is settled already")
+    customer, sort, what, order, invoice = billed_order(db, rng, INVOICE_STATES[0])
     return Draft(
         intents=[
             f'Mark the invoice of the order with {what} by "{customer}" as settled',
