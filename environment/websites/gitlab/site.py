@@ -122,7 +122,7 @@ def issues(name):
         return url_for("gitlab.issues", name=name, page=number, **filters)
 
     options = {"state": STATES, "label": (ANY_LABEL, *LABELS), "assignee": (ANYONE, *_people(name)), "sort": SORTS}
-    listed = {"issues": shown, "total": len(rows), "page": page, "count": count, "link": link}
+    listed = {"issues": shown, "total": len(rows), "page": min(max(page, 1), count), "count": count, "link": link}
     return render_template("gitlab/issues.html", project=_project(name), filters=filters, options=options, **listed)
 
 

@@ -56,7 +56,7 @@ def _listing(template, build_query, options, **defaults):
     def link(number):
         return url_for(request.endpoint, page=number, **filters)
 
-    listed = {"rows": shown, "total": len(rows), "page": page, "count": count, "link": link}
+    listed = {"rows": shown, "total": len(rows), "page": min(max(page, 1), count), "count": count, "link": link}
     return render_template(f"shop_admin/{template}.html", filters=filters, options=options, **listed)
 
 
