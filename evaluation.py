@@ -16,6 +16,7 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
+from failure_analysis import failure_distribution
 from progress_labels import latch
 from trajectory import Task, Trajectory
 
@@ -164,6 +165,27 @@ def bootstrap_interval(
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)  # [samples]
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def summary(trajectories: Sequence[Trajectory]) -> dict:
+    """What a phase's evaluation is reported by, as JSON can hold it.
+
+    success, interval   rate over the judged episodes and its 95% bootstrap interval
+    by_site             {site: rate}
+    failure_modes       {mode: share of the failed episodes}, Table 1's four
+    steps               mean number of actions
+    environment_failures  episodes that the environment broke; they count nowhere else
+    """
+    overall, counted = success(trajectories), judged(trajectories)
+    return {
+        "episodes": len(counted),
+        "success": overall.rate,
+        "interval": bootstrap_interval(overall.outcomes),
+        "by_site": {site: found.rate for site, found in success_by_site(trajectories).items()},
+        "failure_modes": {mode.value: share for mode, share in failure_distribution(trajectories).items()},
+        "steps": float(np.mean([len(episode.steps) for episode in counted])) if counted else math.nan,
+        "environment_failures": overall.environment_failures,
+    }
 
 
 # --- sub-goals over time -------------------------------------------------------------------------------------------

@@ -143,6 +143,12 @@ class Observation:
     error: str = ""
 
 
+def as_text(observation: Observation) -> str:
+    """An observation as the agent reads it: title, address, the last action's error, then the page."""
+    error = f"! {' '.join(observation.error.split())}\n" if observation.error else ""
+    return f"{' '.join(observation.title.split())}\n{observation.url}\n{error}{observation.text}"
+
+
 @dataclass(frozen=True)
 class Task:
     """One task, in WebArena's own JSON fields, with what PocketArena adds.

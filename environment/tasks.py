@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from environment.browser import Tab, evaluate_text
 from environment.websites import SITES, World, seeded_database
 from environment.websites.authoring import Draft, Template, Unsuitable, formatted
-from trajectory import Observation, Task, task_from_json
+from trajectory import Observation, Task, as_text, task_from_json
 
 TASK_FOLDER = Path(__file__).parent / "websites" / "tasks"
 SPLITS = ("evaluation", "pool")
@@ -101,12 +101,6 @@ def _holds(check: dict, url: str, page: str, world: World) -> bool:
         and all(text in page for text in check.get("page", ()))
         and (not check.get("db") or bool(world.query(*check["db"])))
     )
-
-
-def as_text(observation: Observation) -> str:
-    """An observation as the agent reads it: title, address, the last action's error, then the page."""
-    error = f"! {' '.join(observation.error.split())}\n" if observation.error else ""
-    return f"{' '.join(observation.title.split())}\n{observation.url}\n{error}{observation.text}"
 
 
 # --- evaluators ------------------------------------------------------------------------------------------------------

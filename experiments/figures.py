@@ -6,9 +6,14 @@ drawn, and without its global state, so this works on a machine without a displa
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from pathlib import Path
 from typing import Mapping, Sequence
+
+from evaluation import subgoal_completion_map
+from trajectory import read_trajectories
 
 # The first colour is for the method at hand, greys and muted tones for what it is compared with.
 COLOURS = ("#1f5a8a", "#c8702a", "#7a7a7a", "#5f9e6e", "#9a6fb0", "#b5a642")
@@ -104,6 +109,31 @@ def subgoal_maps(maps: Mapping[str, Sequence[Sequence[float]]], path: str | Path
     bar.ax.tick_params(length=0, labelcolor=INK)
     bar.outline.set_visible(False)
     return _save(figure, path)
+
+
+# --- the report of a run ---------------------------------------------------------------------------------------------
+
+
+def write_report(folder: str | Path) -> None:
+    """The figures of a finished run, from its ``metrics.jsonl`` and evaluation episodes, into its folder; prints a table."""
+    folder = Path(folder)
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    curve = [(record["success"], *record["interval"]) for record in records]
+    success_by_phase({folder.name: curve}, folder / "success_by_phase.png")
+    sites = {site: {folder.name: [record["by_site"][site] for record in records]} for site in records[0]["by_site"]}
+    success_by_site(sites, folder / "success_by_site.png")
+    shares = {f"phase {r['phase']}": {m: v * (1 - r["success"]) for m, v in r["failure_modes"].items()} for r in records}
+    failure_modes(shares, folder / "failure_modes.png")
+    maps = {
+        f"Phase {phase}": subgoal_completion_map(read_trajectories(folder / f"phase-{phase}" / "evaluation.jsonl")).tolist()
+        for phase in sorted({0, len(records) // 2, len(records) - 1})
+    }
+    subgoal_maps(maps, folder / "subgoal_completion.png")
+    print(f"\n{'phase':>5} {'success':>8}  {'95% interval':<15} " + " ".join(f"{site:>10}" for site in sites))
+    for record, (rate, low, high) in zip(records, curve):
+        cells = " ".join(f"{record['by_site'][site]:>10.0%}" for site in sites)
+        print(f"{record['phase']:>5} {rate:>8.1%}  [{low:.1%}, {high:.1%}]".ljust(32) + cells)
+    print(f"\nfigures: {', '.join(sorted(str(path) for path in folder.glob('*.png')))}")
 
 
 # --- how they are drawn --------------------------------------------------------------------------------------------
@@ -206,3 +236,8 @@ def _save(figure, path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", facecolor="white")
     return path
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        write_report(name)

@@ -1,0 +1,291 @@
+"""Make the base model that the project ships: a small Gemma 3 that can read pages, but has never seen a task solved.
+
+    python -m experiments.pretrain_base --out pocket_model
+
+1. Random walks over worlds of their own collect pages (no task, no oracle is involved).
+2. A byte-level BPE tokenizer is trained on them.
+3. *Said-again* sequences (a random list of tokens, repeated) until the repeats are predicted: this is how attention learns to
+   copy, and it comes late and all at once.
+4. Pages, each with many look-ups: what stands beside a name, what a field holds, which control has a name.
+5. The reading test: the same look-ups on pages of worlds that training never saw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import re
+import time
+from pathlib import Path
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tqdm import tqdm
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, PreTrainedTokenizerFast
+
+from environment.rollout import Episode, rollout
+from environment.tasks import SPLITS, load_tasks
+from environment.websites import SITES
+from environment.websites.words import ADJECTIVES, NOUNS, PEOPLE, phrase
+from trajectory import Action, Step, Task, as_text
+
+VOCABULARY = 2048
+SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
+WIDTH, LAYERS = 128, 3
+TRAIN_WORLDS, TEST_WORLDS = range(20_000_000, 20_100_000), range(20_100_000, 20_200_000)
+
+
+# --- 1. pages ----------------------------------------------------------------------------------------------------------
+
+
+class RandomWalk:
+    """Clicks, types and selects at random, to see as many different pages as possible."""
+
+    def __init__(self, seed: int):
+        self.rng = random.Random(seed)
+
+    def act(self, states: list[Episode]) -> list[Step]:
+        return [Step(state.observation, self._choose(state.observation.text)) for state in states]
+
+    def _choose(self, text: str) -> Action:
+        controls = re.findall(r'\b(link|button|textbox|combobox) ("(?:[^"\\]|\\.)*")((?: "(?:[^"\\]|\\.)*"| of)*)', text)
+        if not controls or self.rng.random() < 0.03:
+            return Action("go_back")
+        # fields first: a form that is filled in shows more than an empty one
+        fields = [control for control in controls if control[0] in ("textbox", "combobox")]
+        pool = fields if fields and self.rng.random() < 0.55 else controls
+        role, name, state = self.rng.choice(pool)
+        name = json.loads(name)
+        if role == "textbox":
+            return Action("type", role, name, text=phrase(self.rng))
+        if role == "combobox":
+            options = [json.loads(option) for option in re.findall(r'"(?:[^"\\]|\\.)*"', state)]
+            return Action("select", role, name, text=self.rng.choice(options)) if options else Action("go_back")
+        return Action("click", role, name)
+
+
+def collect_pages(worlds, count: int, seed: int, steps: int = 12) -> list[str]:
+    """Texts of the pages that random walks saw, in random order, each once."""
+    rng = random.Random(seed)
+    tasks = []
+    for index in range(count // steps):
+        site = SITES[index % len(SITES)]
+        tasks.append(Task(f"walk-{index}", (site,), "", f"__{site.upper()}__", {"eval_types": []}, world=rng.choice(worlds)))
+    bar = tqdm(total=len(tasks), desc="random walks")
+    walks = rollout(RandomWalk(seed), tasks, max_steps=steps, parallel=12, done=lambda *_: bar.update())
+    pages = list(dict.fromkeys(as_text(observation) for walk in walks for observation in walk.observations))
+    rng.shuffle(pages)
+    return pages
+
+
+# --- 2. tokenizer ------------------------------------------------------------------------------------------------------
+
+
+def train_tokenizer(pages: list[str]) -> PreTrainedTokenizerFast:
+    """Byte-level BPE in which a word is the same token wherever it stands: after a space, a quote or a line break.
+
+    Copying is easiest when the copy is the same token, but "Rare and Rare differ by the space before them.  So each quote
+    and each line break is written with a space after it and read back without: every word then begins with a space.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend(" "), normalizers.Replace('"', '" '), normalizers.Replace("\n", "\n ")]
+    )
+    pattern = Regex(r' "|" |\n| ?\d| ?[A-Za-z]+| ?[^\sA-Za-z\d"]|\s+(?!\S)|\s')
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(pattern, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.ByteLevel(),
+            decoders.Fuse(),
+            decoders.Replace('" ', '"'),
+            decoders.Replace("\n ", "\n"),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    known = [form for word in [*ADJECTIVES, *NOUNS, *PEOPLE] for form in (word, word.capitalize())]
+    spoken = [line for task in load_tasks(SPLITS[1]) for line in (task.intent, *task.oracle, *task.subgoals)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator(pages + spoken + [" ".join(known)] * 300, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>", padding_side="left"
+    )
+
+
+# --- 3. and 4. what it is trained on -----------------------------------------------------------------------------------
+
+
+def said_again(rng: random.Random, length: int = 72) -> tuple[list[int], list[int]]:
+    """(tokens, labels): a random list of 6-24 tokens, over and over; -100 where nothing can be predicted."""
+    items = [rng.randrange(len(SPECIAL), VOCABULARY) for _ in range(rng.randint(6, 24))]
+    tokens = (items * (length // len(items) + 1))[:length]
+    return tokens, [-100] * len(items) + tokens[len(items) :]
+
+
+CONTROL = re.compile(r'\b(link|button|textbox|combobox|checkbox|radio|tab) ("(?:[^"\\]|\\.)*")')
+
+
+def lookups(page: str, rng: random.Random, count: int) -> list[tuple[str, str]]:
+    """(question, answer) pairs about one page, each answer to be read off it."""
+    found = []
+    for line in page.splitlines()[2:]:
+        for match in CONTROL.finditer(line):
+            role, name, rest = match[1], match[2], line[match.end() :].strip()
+            if len(name) <= 3 or len(name) > 60:
+                continue
+            found.append((f"find {name}", f"{role} {name}"))
+            if rest:
+                value = re.match(r'"(?:[^"\\]|\\.)*"', rest)
+                answer = value[0] if value else " ".join(rest.split()[:8])
+                found.append((f"beside {name}", answer))
+        words = CONTROL.sub("", line).split()
+        if len(words) >= 4:
+            at = rng.randrange(len(words) - 3)
+            found.append((f"after {' '.join(words[at : at + 2])}", " ".join(words[at + 2 : at + 4])))
+    return rng.sample(found, min(count, len(found)))
+
+
+def page_example(page: str, tokenizer, rng: random.Random, longest: int = 640) -> tuple[list[int], list[int]]:
+    """(tokens, labels): a page, then look-ups; the loss is on the answers and on the page's own text."""
+    tokens = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}\n", add_special_tokens=False)
+    labels = list(tokens)
+    for question, answer in lookups(page, rng, 10):
+        asked = tokenizer.encode(f"task: {question}\naction:\n", add_special_tokens=False)
+        told = tokenizer.encode(answer, add_special_tokens=False) + [tokenizer.eos_token_id]
+        tokens += asked + told
+        labels += [-100] * len(asked) + told
+    return tokens[:longest], labels[:longest]
+
+
+def batch(examples: list[tuple[list[int], list[int]]]) -> dict[str, torch.Tensor]:
+    longest = max(len(tokens) for tokens, _ in examples)
+    pad = lambda row, fill: row + [fill] * (longest - len(row))  # noqa: E731
+    return {
+        "input_ids": torch.tensor([pad(tokens, 0) for tokens, _ in examples]),
+        "labels": torch.tensor([pad(labels, -100) for _, labels in examples]),
+    }
+
+
+# --- training ----------------------------------------------------------------------------------------------------------
+
+
+def new_model() -> Gemma3ForCausalLM:
+    """Gemma 3's architecture at 2 M parameters.
+
+    Two of its defaults are meant for wide models and are set for this width: the attention scale (the head's dimension, not
+    256) and the initial spread of the weights (1/√width, not 0.02).
+    """
+    head = WIDTH // 4
+    config = Gemma3TextConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=WIDTH,
+        intermediate_size=WIDTH * 8 // 3,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=head,
+        query_pre_attn_scalar=head,
+        initializer_range=WIDTH**-0.5,
+        max_position_embeddings=4096,
+        sliding_window=4096,
+        layer_types=["full_attention"] * LAYERS,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return Gemma3ForCausalLM(config)
+
+
+def optimizers(model) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices, AdamW for embeddings and norms: copying is learned in a fraction of AdamW's steps."""
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
+    rest = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
+    return [torch.optim.Muon(matrices, lr=0.02, weight_decay=0.0), torch.optim.AdamW(rest, lr=2e-3, weight_decay=0.0)]
+
+
+def train(model, make_batch, steps: int, what: str, *, opts, warm: int = 30, cool: float = 0.0) -> float:
+    """Returns the mean loss of the last tenth.  `cool` is the share of the steps in which the learning rate falls to 0."""
+    peaks, losses = [group["lr"] for opt in opts for group in opt.param_groups], []
+    bar = tqdm(range(steps), desc=what, mininterval=5)
+    for step in bar:
+        scale = min(1.0, (step + 1) / warm, (steps - step) / max(1, cool * steps))
+        for group, peak in zip((g for opt in opts for g in opt.param_groups), peaks):
+            group["lr"] = peak * scale
+        data = make_batch()
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(input_ids=data["input_ids"]).logits
+        loss = torch.nn.functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), data["labels"][:, 1:].flatten(), ignore_index=-100)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for opt in opts:
+            opt.step()
+            opt.zero_grad()
+        losses.append(float(loss))
+        bar.set_postfix(loss=f"{sum(losses[-20:]) / len(losses[-20:]):.3f}", refresh=False)
+    for group, peak in zip((g for opt in opts for g in opt.param_groups), peaks):
+        group["lr"] = peak
+    tail = losses[-max(1, steps // 10) :]
+    return sum(tail) / len(tail)
+
+
+@torch.no_grad()
+def reading_test(model, tokenizer, pages: list[str], seed: int, questions: int = 300) -> float:
+    """Share of look-ups on unseen pages that are answered exactly, reading greedily."""
+    rng, right, asked = random.Random(seed), 0, 0
+    model.eval()
+    while asked < questions:
+        page = rng.choice(pages)
+        for question, answer in lookups(page, rng, 4):
+            prompt = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}\ntask: {question}\naction:\n", add_special_tokens=False)
+            told = tokenizer.encode(answer, add_special_tokens=False) + [tokenizer.eos_token_id]
+            logits = model(input_ids=torch.tensor([prompt + told])).logits[0, len(prompt) - 1 : -1]
+            right += logits.argmax(-1).tolist() == told  # greedy decoding gives `told` exactly when each argmax does
+            asked += 1
+    model.train()
+    return right / asked
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="pocket_model", help="folder for the model (default: the shipped one)")
+    parser.add_argument("--pages", type=int, default=6000, help="pages to collect")
+    parser.add_argument("--copy-steps", type=int, default=500, help="said-again steps")
+    parser.add_argument("--page-steps", type=int, default=1200, help="page steps")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    begin = time.time()
+    torch.manual_seed(args.seed)
+    rng = random.Random(args.seed)
+    cache = Path("runs/pretrain_base_pages.json")
+    if not cache.exists():
+        cache.parent.mkdir(exist_ok=True)
+        pages = {"train": collect_pages(TRAIN_WORLDS, args.pages, 1), "test": collect_pages(TEST_WORLDS, 600, 2)}
+        cache.write_text(json.dumps(pages))
+    pages = json.loads(cache.read_text())
+    tokenizer = train_tokenizer(pages["train"])
+    model = new_model()
+    opts = optimizers(model)
+    print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters, {len(pages['train'])} pages, {len(tokenizer)} tokens")
+    copied = train(model, lambda: batch([said_again(rng) for _ in range(64)]), args.copy_steps, "said again", opts=opts)
+    print(f"said again: loss {copied:.3f} (chance {math.log(VOCABULARY):.2f}), {time.time() - begin:.0f} s")
+
+    def page_batch():
+        examples = [page_example(rng.choice(pages["train"]), tokenizer, rng) for _ in range(12)]
+        return batch(examples + [said_again(rng)])
+
+    for part in range(4):
+        train(model, page_batch, args.page_steps // 4, f"pages {part + 1}/4", opts=opts, cool=0.6 if part == 3 else 0.0)
+        print(f"reading test on unseen pages: {reading_test(model, tokenizer, pages['test'], 0):.3f}, {time.time() - begin:.0f} s", flush=True)
+    model.to(torch.bfloat16).save_pretrained(args.out)
+    tokenizer.save_pretrained(args.out)
+    print(f"saved to {args.out}")
+
+
+if __name__ == "__main__":
+    main()
