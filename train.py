@@ -28,6 +28,7 @@ from typing import Callable, Sequence
 
 import numpy as np
 import torch
+import transformers
 from tqdm import tqdm
 
 import evaluation
@@ -106,7 +107,7 @@ def run(config: Config) -> Path:
     explored = collect(config, policy, draw(config, pool, config.explorations, "exploration"), folder / "phase-0" / "exploration.jsonl")
     value, potential = warm_start(config, folder / "phase-0", policy, explored)
     buffer.add(explored)
-    report(config, folder, 0, policy, held_out, {}, begin)
+    report(config, folder, 0, policy, held_out, begin)
 
     tasks = draw(config, pool, config.tasks_per_phase, "phase-1")
     for phase in range(1, config.phases + 1):
@@ -114,10 +115,9 @@ def run(config: Config) -> Path:
         tasks = phase_tasks(here, tasks)
         episodes = collect(config, policy, tasks, here / "trajectories.jsonl")
         replayed = buffer.sample(config.replay, rng_of(config, here.name, "replay"))
-        policy, value, potential, losses = update(config, here, episodes, replayed, policy, value, potential)
+        policy, value, potential = update(config, here, episodes, replayed, policy, value, potential)
         buffer.add(episodes)
-        extra = {**losses, "train_success": evaluation.success(episodes).rate}
-        report(config, folder, phase, policy, held_out, extra, begin)
+        report(config, folder, phase, policy, held_out, begin)
         failed = [episode.task for episode in evaluation.judged(episodes) if not episode.success]
         held_out_ids = {task.task_id for task in held_out}
         can_perturb = perturb if pool[0].subgoal_checks else None
@@ -192,16 +192,14 @@ def encode(model: LocalModel, episode: Trajectory) -> Encoded:
     return Encoded(episode, states, ids)
 
 
-def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path, dict]:
+def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path]:
     """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device."""
     fresh, replayed = evaluation.judged(fresh), evaluation.judged(replayed)
     encoder = load(LocalModel, policy, config)
     data = [encode(encoder, episode) for episode in [*fresh, *replayed] if episode.steps]
-    losses: dict[str, float] = {}
     del encoder
-
-    value = train_value(config, here / "value", value, data, losses)
-    potential = train_potential(config, here / "potential", potential, data, losses)
+    value = train_value(config, here / "value", value, data)
+    potential = train_potential(config, here / "potential", potential, data)
 
     def make(folder: Path) -> None:
         V = predict(config, value, data)
@@ -220,14 +218,14 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
             targets = torch.tensor([log_pi_ref, advantage], device=model.device, dtype=torch.float32)
             return regression_loss(log_pi, *targets, beta=config.beta)
 
-        losses["actor_loss"] = fit(
+        mean = fit(
             config, model.model, samples, loss, epochs=config.actor_epochs, rate=config.actor_learning_rate, key=f"{here.name} actor"
         )
-        losses["kept_of_replay"] = float(kept[~is_fresh].mean()) if (~is_fresh).any() else math.nan
         model.save(folder)
+        kept_of_replay = float(kept[~is_fresh].mean()) if (~is_fresh).any() else math.nan
+        write_losses(folder, {"actor_loss": mean, "kept_of_replay": kept_of_replay})
 
-    policy = piece(here / "policy", make)
-    return policy, value, potential, losses
+    return piece(here / "policy", make), value, potential
 
 
 def advantages(config: Config, episode: Trajectory, value: np.ndarray, potential: np.ndarray) -> np.ndarray:
@@ -237,13 +235,13 @@ def advantages(config: Config, episode: Trajectory, value: np.ndarray, potential
     return doubly_robust_advantage(shaped, value, gamma=config.gamma, td_weight=config.td_weight)
 
 
-def train_value(config: Config, target: Path, start: Path, data: list[Encoded], losses: dict) -> Path:
+def train_value(config: Config, target: Path, start: Path, data: list[Encoded]) -> Path:
     """V on the outcome of every episode, from each of its states (§5.3)."""
     samples = [(state, float(d.episode.success)) for d in data for state in d.states[:-1]]
-    return train_critic(config, target, start, samples, value_loss, config.value_epochs, config.value_learning_rate, losses)
+    return train_critic(config, target, start, samples, value_loss, config.value_epochs, config.value_learning_rate)
 
 
-def train_potential(config: Config, target: Path, start: Path, data: list[Encoded], losses: dict) -> Path:
+def train_potential(config: Config, target: Path, start: Path, data: list[Encoded]) -> Path:
     """P on the progress labels of the successful episodes only (§5.3)."""
     samples = [
         (state, label)
@@ -255,10 +253,10 @@ def train_potential(config: Config, target: Path, start: Path, data: list[Encode
     def loss(logit, label):
         return potential_loss(logit.sigmoid(), label)
 
-    return train_critic(config, target, start, samples, loss, config.potential_epochs, config.potential_learning_rate, losses)
+    return train_critic(config, target, start, samples, loss, config.potential_epochs, config.potential_learning_rate)
 
 
-def train_critic(config, target: Path, start: Path, samples, loss_of, epochs: int, rate: float, losses: dict) -> Path:
+def train_critic(config, target: Path, start: Path, samples, loss_of, epochs: int, rate: float) -> Path:
     def make(folder: Path) -> None:
         critic = load_for_training(Critic, start, config)
 
@@ -267,8 +265,9 @@ def train_critic(config, target: Path, start: Path, samples, loss_of, epochs: in
             return loss_of(critic(states), torch.tensor(labels, device=critic.tokens.device))
 
         key = f"{target.parent.name} {target.name}"
-        losses[f"{target.name}_loss"] = fit(config, critic, samples, loss, epochs=epochs, rate=rate, key=key)
+        mean = fit(config, critic, samples, loss, epochs=epochs, rate=rate, key=key)
         critic.save(folder)
+        write_losses(folder, {f"{target.name}_loss": mean})
 
     return piece(target, make)
 
@@ -277,7 +276,7 @@ def warm_start(config: Config, here: Path, policy: Path, explored: list[Trajecto
     """Both critics before the first phase, on what the warm-up policy did when it explored (section 5.3)."""
     model = load(LocalModel, policy, config)
     data = [encode(model, episode) for episode in evaluation.judged(explored) if episode.steps]
-    return train_value(config, here / "value", policy, data, {}), train_potential(config, here / "potential", policy, data, {})
+    return train_value(config, here / "value", policy, data), train_potential(config, here / "potential", policy, data)
 
 
 @torch.no_grad()
@@ -393,6 +392,11 @@ def open_run(config: Config) -> Path:
     return folder
 
 
+def write_losses(folder: Path, losses: dict[str, float]) -> None:
+    """Beside the weights, so that a run that goes on reports what it would have reported."""
+    (folder / "losses.json").write_text(json.dumps(losses), encoding="utf-8")
+
+
 def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
     """The phase's tasks, written down so that a look at the folder shows what the curriculum chose."""
     file = here / "tasks.jsonl"
@@ -403,10 +407,16 @@ def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
     return [task_from_json(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def report(config: Config, folder: Path, phase: int, policy: Path, held_out: list[Task], extra: dict, begin: float) -> None:
+def report(config: Config, folder: Path, phase: int, policy: Path, held_out: list[Task], begin: float) -> None:
     """Evaluate greedily on the held-out tasks; one line on the screen and in ``metrics.jsonl``."""
-    episodes = collect(config, policy, held_out, folder / f"phase-{phase}" / "evaluation.jsonl")
-    record = {"phase": phase, **evaluation.summary(episodes), **extra, "seconds": time.time() - begin}
+    here = folder / f"phase-{phase}"
+    episodes = collect(config, policy, held_out, here / "evaluation.jsonl")
+    record = {"phase": phase, **evaluation.summary(episodes)}
+    for made in sorted(here.glob("*/losses.json")):
+        record |= json.loads(made.read_text(encoding="utf-8"))
+    if (here / "trajectories.jsonl").exists():
+        record["train_success"] = evaluation.success(read_trajectories(here / "trajectories.jsonl")).rate
+    record["seconds"] = time.time() - begin
     file = folder / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     if len(lines) <= phase:
@@ -467,6 +477,7 @@ def problems(config: Config) -> list[str]:
 
 def main() -> None:
     config = parse()
+    transformers.utils.logging.disable_progress_bar()
     try:
         folder = run(config)
         from experiments.figures import write_report

@@ -16,6 +16,8 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -68,10 +70,13 @@ class Browser:
         except PlaywrightError as error:
             await self._playwright.stop()
             raise EnvironmentFailure(
-                "no browser could be started; install one with `playwright install chromium`, or with the system's "
-                f"package manager (`apt-get install chromium`)\n{str(error).strip().splitlines()[0]}"
+                f"no browser could be started ({first_line(error)}); `python -m environment.browser` finds or installs one"
             ) from error
         return self
+
+    @property
+    def version(self) -> str:
+        return self._browser.version
 
     async def __aexit__(self, *exception) -> None:
         try:
@@ -280,3 +285,40 @@ def origin(url: str) -> str:
 
 def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+# --- finding or installing one -----------------------------------------------------------------------------------------
+
+
+async def _starts() -> str:
+    """What starts here, or "" with the reason on the screen."""
+    try:
+        async with Browser() as browser:
+            return f"Chromium {browser.version}"
+    except EnvironmentFailure as failure:
+        print(failure, file=sys.stderr)
+        return ""
+
+
+def main() -> None:
+    """Make sure that a browser is there: Playwright's, the system's, else Playwright's installer, else the system's package."""
+    apt = ["apt-get", "install", "--yes", "--no-install-recommends"]
+    attempts = [[], [sys.executable, "-m", "playwright", "install", "chromium"]]
+    if shutil.which("apt-get"):
+        sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        attempts += [[*sudo, "apt-get", "update", "--quiet"], [*sudo, *apt, "chromium-headless-shell"], [*sudo, *apt, "chromium"]]
+    for command in attempts:
+        if command:
+            print("$", " ".join(command), flush=True)
+            try:
+                subprocess.run(command, check=False)
+            except OSError as error:
+                print(error, file=sys.stderr)
+        if found := asyncio.run(_starts()):
+            print(f"browser: {found}")
+            return
+    sys.exit("no browser: install Chromium or Chrome by hand (`apt-get install chromium`, `brew install --cask google-chrome`)")
+
+
+if __name__ == "__main__":
+    main()

@@ -106,12 +106,13 @@ def train_tokenizer(pages: list[str]) -> PreTrainedTokenizerFast:
             decoders.Strip(" ", 1, 0),
         ]
     )
+    prompt = "\npage:\ndone:\nmilestones:\ntask:\naction:\n"
     known = [form for word in [*ADJECTIVES, *NOUNS, *PEOPLE] for form in (word, word.capitalize())]
     spoken = [line for task in load_tasks(SPLITS[1]) for line in (task.intent, *task.oracle, *task.subgoals)]
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    tokenizer.train_from_iterator(pages + spoken + [" ".join(known)] * 300, trainer)
+    tokenizer.train_from_iterator(pages + spoken + [" ".join(known) + prompt] * 300, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>", padding_side="left"
     )
@@ -277,7 +278,7 @@ def main() -> None:
 
     def page_batch():
         examples = [page_example(rng.choice(pages["train"]), tokenizer, rng) for _ in range(12)]
-        return batch(examples + [said_again(rng)])
+        return batch([*examples, said_again(rng)])
 
     for part in range(4):
         train(model, page_batch, args.page_steps // 4, f"pages {part + 1}/4", opts=opts, cool=0.6 if part == 3 else 0.0)
