@@ -105,7 +105,7 @@ def parse_action(reply: str) -> Action:
 
     Raises ``ValueError`` that quotes the reply when no line is an action.
     """
-    for line in reversed(reply.strip().splitlines()):
+    for line in reversed(reply.split("\n")):  # not `splitlines`: a quoted text may hold one of Unicode's other line breaks
         line = line.strip().strip("`").strip()
         kind = line.split(" ", 1)[0]
         match = _PATTERNS[kind].fullmatch(line) if kind in _PATTERNS else None
@@ -115,17 +115,19 @@ def parse_action(reply: str) -> Action:
                 return Action(
                     kind,
                     role=found.get("role", ""),
-                    name=json.loads(found["name"]) if "name" in found else "",
+                    name=_unquote(found.get("name", "")),
                     nth=int(found.get("nth", 1)),
                     text=_unquote(found.get("text", "")),
                 )
-            except json.JSONDecodeError:  # an escape that JSON does not have, such as "\q"
+            except (json.JSONDecodeError, UnicodeEncodeError):  # an escape that JSON does not have, or half a character
                 continue
     raise ValueError(f"expected an action such as 'click link \"New issue\"', got {reply[:200]!r}")
 
 
 def _unquote(text: str) -> str:
-    return json.loads(text) if text.startswith('"') else text
+    text = json.loads(text) if text.startswith('"') else text
+    text.encode()  # "\ud83d" alone is no text: it could neither be stored nor typed
+    return text
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,8 @@ def append_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) ->
     with open(path, "ab+") as file:
         _cut_torn_line(file)
         for trajectory in trajectories:
-            file.write(json.dumps(trajectory_to_json(trajectory), ensure_ascii=False).encode() + b"\n")
+            line = json.dumps(trajectory_to_json(trajectory), ensure_ascii=False)
+            file.write(line.encode("utf-8", "surrogatepass") + b"\n")  # an endpoint may send half a character
         file.flush()
         os.fsync(file.fileno())
 
