@@ -16,8 +16,8 @@
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "SVG", "svg", "CANVAS"]);
   const MAX_NAME = 120, MAX_OPTIONS = 20;
 
-  const clean = (text) => (text || "").replace(/[\s\u00a0]+/g, " ").trim();
-  const cut = (text) => (text.length > MAX_NAME ? text.slice(0, MAX_NAME - 1) + "…" : text);
+  const clean = (text) => (text || "").toWellFormed().replace(/[\s\u00a0]+/g, " ").trim();
+  const cut = (text) => (text.length > MAX_NAME ? text.slice(0, MAX_NAME - 1).toWellFormed() + "…" : text);
   const quote = (text) => JSON.stringify(text);
   // Page text must not look like a control: its quotes are escaped, so `role "name"` can only come from here.
   const plain = (text) => text.replace(/[\\"]/g, (c) => "\\" + c);

@@ -159,7 +159,7 @@ def must_include(answer: str, reference: str) -> float:
 
 def words(text: str) -> set[str]:
     """Tokens as WebArena's evaluator makes them; one with a slash also counts as its parts."""
-    tokens = re.findall(r"[$€£]?\d[\d.,:/%-]*\d%?|[^\W\d_][\w'/-]*|[$€£]?\d%?|\S", text)
+    tokens = re.findall(r"[$€£]?\d[\d.,:/%-]*\d%?|[^\W\d_](?:[\w'/-]*\w)?|[$€£]?\d%?|\S", text)
     return {part for token in tokens for part in (token, *token.split("/"))}
 
 

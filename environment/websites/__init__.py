@@ -75,6 +75,7 @@ class World:
     def reset(self, seed: int) -> None:
         """Put the world back to what `seed` makes it."""
         with self.lock:
+            self.db.rollback()  # what a failed request left undone
             seeded_database(seed).backup(self.db)
 
     def url(self, url: str) -> str:

@@ -1,0 +1,254 @@
+"""Evaluators on small answers, task files, and tasks made from templates."""
+
+import json
+
+import numpy as np
+import pytest
+
+from environment.tasks import (
+    SPLITS,
+    clean_answer,
+    completed_subgoals,
+    exact_match,
+    first_suitable,
+    instantiate,
+    load_tasks,
+    must_include,
+    perturb,
+    string_match,
+    templates,
+    url_match,
+    words,
+)
+from environment.websites import SITES, World, seeded_database
+from environment.websites.authoring import Unsuitable, subgoal
+from environment.websites.build_tasks import FIRST_SEED
+from trajectory import Observation, Task, parse_action
+
+# --- evaluators -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer, reference, score",
+    [
+        ("Mia", "mia", 1),
+        ('  "Mia" ', "Mia", 1),
+        ("'Mia'", "Mia", 1),
+        ("Mia.", "Mia", 0),
+        ("It is Mia", "Mia", 0),
+        ("$0.00", "0", 0),
+        ("000170", "170", 0),
+        ("", "", 1),
+        ('"', "", 0),  # one quote is no pair of quotes
+    ],
+)
+def test_exact_match(answer, reference, score):
+    assert exact_match(answer, reference) == score
+
+
+def test_clean_answer_takes_one_pair_of_quotes_off():
+    assert clean_answer("\"'A'\"") == "'a'"
+    assert clean_answer("\"A'") == "\"a'"
+
+
+@pytest.mark.parametrize(
+    "answer, reference, score",
+    [
+        ("it takes 17 minutes", "17", 1),
+        ("it takes 170 minutes", "17", 0),
+        ("000170", "170", 0),
+        ("$0.00", "0", 0),
+        ("it costs $25.50.", "$25.50", 1),
+        ("it costs $125.50", "$25.50", 0),
+        ("between 10:30 and 11:00", "10:30", 1),
+        ("on 2024-01-02", "2024-01-02", 1),
+        ("30% of them", "30%", 1),
+        ("Mia, Noah", "noah", 1),
+        ("Mia/Noah", "Noah", 1),
+        ("The author is 'Mia'", "Mia", 1),
+        ('The author is "Mia".', "Mia", 1),
+        ("Miami", "Mia", 0),
+        ("the Quiet Harbor inn", "quiet harbor", 1),
+        ("the Quiet, Harbor inn", "quiet harbor", 0),
+        ("no", "yes |OR| no", 1),
+        ("north", "yes |OR| no", 0),
+        ("", "Mia", 0),
+    ],
+)
+def test_must_include_takes_a_word_as_a_word_and_a_phrase_as_a_part(answer, reference, score):
+    assert must_include(answer, reference) == score
+
+
+def test_words_are_tokens_without_the_marks_around_them():
+    assert words("it's well-known (really): 'so' - $3.50, and/or 5.") >= {"it's", "well-known", "really", "so", "$3.50", "and", "or", "5"}
+    assert words("") == set()
+
+
+def test_every_part_of_an_answer_must_match():
+    references = {"exact_match": "Mia and Noah", "must_include": ["Mia", "Noah"]}
+    assert string_match("mia and noah", references, "Who?") == 1
+    assert string_match("Mia, Noah", references, "Who?") == 0
+    assert string_match("Mia", {"must_include": ["Mia", "Noah"]}, "Who?") == 0
+    with pytest.raises(ValueError, match="'regex'"):
+        string_match("Mia", {"regex": "M.*"}, "Who?")
+
+
+def test_a_fuzzy_match_asks_the_judge_and_is_never_guessed():
+    asked = []
+
+    def judge(question, reference, answer):
+        asked.append((question, reference, answer))
+        return reference in answer
+
+    assert string_match("5 km", {"fuzzy_match": ["5", "km"]}, "How far?", judge) == 1
+    assert asked == [("How far?", "5", "5 km"), ("How far?", "km", "5 km")]
+    assert string_match("6 km", {"fuzzy_match": "5"}, "How far?", judge) == 0
+    assert string_match(" N/A ", {"fuzzy_match": "N/A"}, "How far?") == 1  # said in so many words: no judge needed
+    for references in ({"fuzzy_match": ["5"]}, {"fuzzy_match": "N/A"}):
+        with pytest.raises(ValueError, match="judge"):
+            string_match("five", references, "How far?")
+
+
+@pytest.mark.parametrize(
+    "url, reference, score",
+    [
+        ("http://127.0.0.1:80/a", "http://127.0.0.1:80/a", 1),
+        ("http://localhost:80/a", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a/", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a#comments", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a/edit", "http://127.0.0.1:80/a", 0),
+        ("http://127.0.0.1:80/ab", "http://127.0.0.1:80/a", 0),
+        ("http://127.0.0.1:81/a", "http://127.0.0.1:80/a", 0),
+        ("http://h/a?x=1&y=2", "http://h/a?y=2&x=1", 1),
+        ("http://h/a?x=1&y=2", "http://h/a?x=1", 0),
+        ("http://h/a?x=new%20york", "http://h/a?x=new+york", 1),
+        ("http://h/b", "http://h/a |OR| http://h/b", 1),
+    ],
+)
+def test_exact_url_match(url, reference, score):
+    assert url_match(url, reference) == score
+
+
+def test_url_match_by_containment():
+    assert url_match("http://h/a/7?tab=x", "http://h/a", "GOLD in PRED") == 1
+    assert url_match("http://h/b", "http://h/a |OR| /b/", "GOLD in PRED") == 1
+    assert url_match("http://h/b", "http://h/a", "GOLD in PRED") == 0
+    with pytest.raises(ValueError, match="'PRED in GOLD'"):
+        url_match("http://h", "http://h", "PRED in GOLD")
+
+
+# --- sub-goals --------------------------------------------------------------------------------------------------
+
+
+def test_a_subgoal_holds_when_each_of_its_parts_does():
+    user = "SELECT 1 FROM forum_posts WHERE title = ?"
+    with World() as world:
+        world.reset(7)
+        title = world.query("SELECT title FROM forum_posts")[0]["title"]
+        checks = [
+            {"path": "^/forum/post/1$"},
+            {"page": ["Mia", 'link "Edit"']},
+            {"db": [user, title]},
+            {"path": "^/forum", "page": ["Mia"], "db": [user, title]},
+            {"path": "^/forum", "page": ["Mia"], "db": [user, "no such post"]},
+        ]
+        task = Task("t", ["forum"], "", "", {}, subgoals=["a"] * 5, subgoal_checks=checks)
+        page = Observation("Post", "/forum/post/1", 'by Mia link "Edit"')
+        assert completed_subgoals(task, page, world) == (True, True, True, True, False)
+        other = Observation("Post", "/forum/post/12", 'by Mia link \\"Edit\\"')  # text that only looks like a link
+        assert completed_subgoals(task, other, world) == (False, False, True, True, False)
+
+
+def test_a_subgoal_must_check_something():
+    assert subgoal("Open the form", path="/new") == ("Open the form", {"path": "/new"})
+    with pytest.raises(ValueError, match="checks nothing"):
+        subgoal("Think")
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_file_in_webarenas_format_is_loaded(tmp_path):
+    file = tmp_path / "some.json"
+    entry = {"task_id": 1, "sites": ["map"], "intent": "Go – where?", "start_url": "__MAP__", "eval": {}, "require_login": True}
+    file.write_text(json.dumps([entry], ensure_ascii=False), encoding="utf-8")
+    assert load_tasks(file) == load_tasks(str(file)) == [Task("1", ("map",), "Go – where?", "__MAP__", {})]
+
+
+def test_a_missing_task_file_is_named():
+    with pytest.raises(FileNotFoundError, match="'evaluation' or 'pool' or a task file, got 'evaluatoin'"):
+        load_tasks("evaluatoin")
+
+
+# --- templates --------------------------------------------------------------------------------------------------
+
+
+def first(template, start=31):
+    return first_suitable(template, range(start, start + 200))
+
+
+def test_every_site_has_templates():
+    found = templates()
+    assert {site for site, _ in found.values()} == set(SITES)
+    assert all(template.startswith(f"{site}/") for template, (site, _) in found.items())
+
+
+@pytest.mark.parametrize("template", templates())
+def test_a_template_makes_the_same_task_of_the_same_world(template):
+    task = first(template)
+    seeded_database.cache_clear()  # the world is made again too
+    assert instantiate(template, task.world) == task
+    assert task.intent_template_id == template and task.sites == (templates()[template][0],)
+    assert len(task.subgoals) == len(task.subgoal_checks) == 4
+    assert parse_action(task.oracle[-1]).kind == "stop"
+
+
+def test_another_world_is_another_task():
+    template = "forum/create_post"
+    task, other = first(template), first(template, start=5031)
+    assert task.world != other.world and task.intent != other.intent
+
+
+def test_no_suitable_world_is_an_error():
+    with pytest.raises(ValueError, match="forum/create_post: none"):
+        first_suitable("forum/create_post", [])
+
+
+def test_a_perturbation_is_a_sibling_in_a_world_of_its_own():
+    task = load_tasks("pool")[0]
+    siblings = [perturb(task, np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    assert siblings[0] == siblings[1] != siblings[2]
+    for sibling in siblings:
+        assert sibling.intent_template_id == task.intent_template_id
+        assert sibling.task_id != task.task_id and sibling.task_id.endswith(str(sibling.world))
+    with pytest.raises(ValueError, match="'33'"):
+        perturb(Task("27", ("reddit",), "", "", {}, intent_template_id="33"), np.random.default_rng(0))
+
+
+def test_worlds_of_splits_and_perturbations_never_meet():
+    worlds = {split: {task.world for task in load_tasks(split)} for split in SPLITS}
+    assert not worlds["evaluation"] & worlds["pool"]
+    assert max(worlds["evaluation"]) < FIRST_SEED["pool"] <= min(worlds["pool"])
+    rng = np.random.default_rng(3)
+    drawn = {perturb(task, rng).world for task in load_tasks("evaluation")[:5]}
+    assert min(drawn) > max(worlds["pool"])
+
+
+def test_a_world_is_the_same_whenever_it_is_made():
+    seeded_database.cache_clear()
+    once = list(seeded_database(11).iterdump())
+    seeded_database.cache_clear()
+    assert list(seeded_database(11).iterdump()) == once != list(seeded_database(12).iterdump())
+    assert issubclass(Unsuitable, Exception)
+
+
+def test_worlds_do_not_see_each_others_writes():
+    with World() as one, World() as two:
+        for world in (one, two):
+            world.reset(7)
+        with one.lock:
+            one.db.execute("DELETE FROM forum_posts")
+        assert not one.query("SELECT 1 FROM forum_posts") and two.query("SELECT 1 FROM forum_posts")
+        assert seeded_database(7).execute("SELECT 1 FROM forum_posts").fetchall()
+        one.reset(7)
+        assert one.query("SELECT 1 FROM forum_posts")
