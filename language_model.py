@@ -114,12 +114,13 @@ class LocalModel:
         """`name`: a hub id, a folder, or a .gguf file.  A weight that is missing or left over is an error (P08)."""
         source, gguf = (str(Path(name).parent), {"gguf_file": Path(name).name}) if str(name).endswith(".gguf") else (str(name), {})
         tokenizer = AutoTokenizer.from_pretrained(source, padding_side="left", **gguf)
-        model, info = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16, output_loading_info=True, **gguf)
+        model, info = AutoModelForCausalLM.from_pretrained(source, dtype="auto", output_loading_info=True, **gguf)
         if wrong := [key for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") for key in info.get(kind, ())]:
             raise ValueError(f"{name}: {len(wrong)} weights do not fit the architecture, such as {sorted(map(str, wrong))[:3]}")
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        return cls(model.float() if model.num_parameters() < 1e9 else model, tokenizer, device)
+        small = model.num_parameters() < 1e9
+        return cls(model.float() if small else model.bfloat16(), tokenizer, device)
 
     def save(self, folder: str | Path) -> None:
         """As ``transformers`` reads it; 32-bit weights stay 32-bit, so that training resumes with nothing lost."""

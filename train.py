@@ -80,7 +80,7 @@ class Config:
     low_perplexity: float = setting(1 / 0.9, "replayed actions below this are too easy (Table 8)")
     high_perplexity: float = setting(1 / 0.5, "replayed actions above this are too far off (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
-    micro_batch_tokens: int = setting(8192, "tokens that go through a model at once; lower it when memory is short")
+    micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
     parallel: int = setting(8, "browser pages at once")
     checkpointing: bool = setting(True, "recompute activations in the backward pass instead of keeping them")
     device: str = setting("", "where the models run; default: cuda where there is one, else cpu")
@@ -142,7 +142,7 @@ def warm_up(config: Config, here: Path, pool: list[Task]) -> Path:
         fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up")
         model.save(folder)
 
-    return piece(here / "policy", make)
+    return piece(config, here / "policy", make)
 
 
 def collect(config: Config, policy: Path | None, tasks: list[Task], file: Path) -> list[Trajectory]:
@@ -225,7 +225,7 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
         kept_of_replay = float(kept[~is_fresh].mean()) if (~is_fresh).any() else math.nan
         write_losses(folder, {"actor_loss": mean, "kept_of_replay": kept_of_replay})
 
-    return piece(here / "policy", make), value, potential
+    return piece(config, here / "policy", make), value, potential
 
 
 def advantages(config: Config, episode: Trajectory, value: np.ndarray, potential: np.ndarray) -> np.ndarray:
@@ -269,7 +269,7 @@ def train_critic(config, target: Path, start: Path, samples, loss_of, epochs: in
         critic.save(folder)
         write_losses(folder, {f"{target.name}_loss": mean})
 
-    return piece(target, make)
+    return piece(config, target, make)
 
 
 def warm_start(config: Config, here: Path, policy: Path, explored: list[Trajectory]) -> tuple[Path, Path]:
@@ -365,13 +365,13 @@ def rng_of(config: Config, *key: str) -> np.random.Generator:
     return np.random.default_rng([config.seed, zlib.crc32("/".join(key).encode())])
 
 
-def piece(target: Path, make: Callable[[Path], None]) -> Path:
+def piece(config: Config, target: Path, make: Callable[[Path], None]) -> Path:
     """`target`, made by `make(folder)` unless it is there already; it appears whole or not at all."""
     if not target.exists():
         unfinished = target.with_name(target.name + ".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        torch.manual_seed(zlib.crc32(str(target.relative_to(target.parents[1])).encode()))
+        torch.manual_seed(zlib.crc32(f"{config.seed}/{target.parent.name}/{target.name}".encode()))  # a critic's new head
         make(unfinished)
         os.replace(unfinished, target)
     return target

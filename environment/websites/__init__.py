@@ -106,6 +106,7 @@ def _application(world: World) -> Flask:
     app = Flask(__name__)
     app.world = world
     app.secret_key = "pocket-arena"  # signs the notices between two pages of a throw-away world; nothing secret
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600  # style and script are asked for once an episode, not once a page
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     for module in site_modules():
         app.register_blueprint(module.blueprint)
