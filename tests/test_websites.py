@@ -1,0 +1,130 @@
+"""Every bundled task: well formed, solved by its oracle, through all of its sub-goals, and by no one who does nothing."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from environment.rollout import NoOpPolicy, OraclePolicy, rollout
+from environment.tasks import SPLITS, load_tasks, templates
+from environment.websites import SITES
+from milestoning import latch
+from trajectory import Step, parse_action
+
+TASKS = {split: load_tasks(split) for split in SPLITS}
+ALL = [task for split in SPLITS for task in TASKS[split]]
+ONE_A_TEMPLATE = list({task.intent_template_id: task for task in TASKS["pool"]}.values())
+
+
+def play(policy, tasks):
+    return rollout(policy, tasks, max_steps=max(len(task.oracle) for task in tasks), parallel=8)
+
+
+def assert_solved(tasks):
+    for episode in play(OraclePolicy(), tasks):
+        name = f"{episode.task.task_id}: {episode.task.intent}"
+        trouble = [f"{step.action} -> {seen.error}" for step, seen in zip(episode.steps, episode.observations[1:]) if seen.error]
+        assert not trouble, f"{name}\n" + "\n".join(trouble)
+        assert episode.success and episode.end == "stopped", f"{name}\n{episode.final.text}"
+        z = latch(np.array(episode.z))
+        assert not z[0].any(), f"{name}: {z[0]} holds at the start"
+        assert z[-1].all(), f"{name}: {[s for s, done in zip(episode.task.subgoals, z[-1]) if not done]} never came true"
+
+
+# --- as written -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_split_is_spread_over_the_sites_and_names_each_task_once(split):
+    tasks = TASKS[split]
+    counts = Counter(site for task in tasks for site in task.sites)
+    assert counts == dict.fromkeys(SITES, {"evaluation": 12, "pool": 80}[split])
+    assert len({task.task_id for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_each_task_has_all_that_it_needs(split):
+    for task in TASKS[split]:
+        name = task.task_id
+        assert task.intent_template_id in templates(), name
+        assert task.start_url.startswith(tuple(f"__{site.upper()}__" for site in task.sites)), name
+        assert len(task.subgoals) == len(set(task.subgoals)) == 4, name
+        assert len(task.subgoal_checks) == 4 and all(task.subgoal_checks), name
+        for check in task.subgoal_checks:
+            assert set(check) <= {"path", "page", "db"}, name
+            re.compile(check.get("path", ""))
+        assert set(task.eval["eval_types"]) <= {"string_match", "url_match", "program_html"} and task.eval["eval_types"], name
+        assert len(task.oracle) <= 20, name
+        actions = [parse_action(line) for line in task.oracle]
+        assert [str(action) for action in actions] == list(task.oracle), name
+        assert [action.kind == "stop" for action in actions] == [False] * (len(actions) - 1) + [True], name
+        assert bool(actions[-1].text) == ("string_match" in task.eval["eval_types"]), name
+
+
+def test_splits_share_templates_and_nothing_else():
+    evaluation, pool = TASKS["evaluation"], TASKS["pool"]
+    for differs in ("task_id", "world"):
+        assert not {getattr(task, differs) for task in evaluation} & {getattr(task, differs) for task in pool}, differs
+    # A question that names nothing reads the same in every world.  Its answer differs, so it cannot be remembered.
+    asked = {task.intent: task for task in pool}
+    twins = [(task, asked[task.intent]) for task in evaluation if task.intent in asked]
+    assert len(twins) <= len(evaluation) // 20
+    assert all(task.eval != twin.eval for task, twin in twins)
+    assert {task.intent_template_id for task in pool} >= {task.intent_template_id for task in evaluation}
+    assert {task.intent_template_id for task in pool} == set(templates())
+
+
+def test_tasks_are_long():
+    lengths = [len(task.oracle) for task in ALL]
+    assert min(lengths) >= 3 and np.median(lengths) >= 8
+
+
+# --- as played --------------------------------------------------------------------------------------------------
+
+
+def test_oracles_solve_the_evaluation_tasks_through_all_subgoals():
+    assert_solved(TASKS["evaluation"])
+
+
+def test_oracles_solve_one_pool_task_of_each_template():
+    assert_solved(ONE_A_TEMPLATE)
+
+
+def test_doing_nothing_solves_nothing():
+    for episode in play(NoOpPolicy(), TASKS["evaluation"]):
+        assert not episode.success and episode.end == "stopped", episode.task.task_id
+        assert len(episode.steps) == 1 and len(episode.z) == 2
+
+
+class AllButTheLast:
+    """Does what the oracle does, but never stops."""
+
+    def act(self, states):
+        lines = [(*state.task.oracle[:-1], *["scroll down"] * 99)[len(state.steps)] for state in states]
+        return [Step(state.observation, parse_action(line), reply=line) for state, line in zip(states, lines)]
+
+
+def test_who_never_stops_runs_into_the_limit():
+    tasks = TASKS["evaluation"][::20]
+    for episode in rollout(AllButTheLast(), tasks, max_steps=20, parallel=3):
+        assert (episode.success, episode.end, len(episode.steps)) == (False, "step_limit", 20)
+        assert latch(np.array(episode.z))[-1].sum() >= 3
+
+
+def test_an_episode_does_not_depend_on_its_neighbours():
+    tasks = TASKS["evaluation"][::12]
+    alone = [play(OraclePolicy(), [task])[0] for task in tasks[:2]]
+    together = rollout(OraclePolicy(), tasks, max_steps=20, parallel=2)
+    assert together[:2] == alone
+    assert [episode.task for episode in together] == tasks
+
+
+@pytest.mark.slow
+def test_oracles_solve_the_whole_pool():
+    assert_solved(TASKS["pool"])
+
+
+@pytest.mark.slow
+def test_doing_nothing_solves_nothing_of_the_pool():
+    assert not any(episode.success for episode in play(NoOpPolicy(), TASKS["pool"]))
