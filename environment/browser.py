@@ -112,6 +112,8 @@ class Tab:
         if response is not None and response.status >= 500:
             raise EnvironmentFailure(f"{url} answered {response.status}")
         await self._settle()
+        if (landed := origin(page.url)) not in self.allowed:
+            raise EnvironmentFailure(f"{url} leads to {landed}, which is not allowed")
 
     @property
     def page(self) -> Page:
@@ -168,6 +170,18 @@ class Tab:
             error = first_line(problem)
             await self._settle()
         return await self.observe(error)
+
+    async def is_secret(self, action: Action) -> bool:
+        """Whether `action` types into a password field, so that a view of the run can hide what; in doubt, yes."""
+        if action.kind != "type":
+            return False
+        place = [action.role, action.name, action.nth]
+        try:
+            if "reason" in await self._limited(self.page.evaluate("([r, n, i]) => __mira.locate(r, n, i)", place)):
+                return "password" in action.name.lower()
+            return bool(await self._limited(self.page.evaluate("__mira.target.type === 'password'")))
+        except (PlaywrightError, asyncio.TimeoutError):
+            return True
 
     async def _carry_out(self, action: Action) -> str:
         """Returns why it could not be done, or ""."""

@@ -80,7 +80,7 @@ async def _rollout(policy, tasks, max_steps, parallel, headless, done) -> list[T
             waiting.append(Episode(episode.task, episode.key, episode.attempt + 1))
             place.episode = None
         else:
-            finish(place, _trajectory(episode, False, "environment_failure", ""))
+            finish(place, trajectory_of(episode, False, "environment_failure", ""))
 
     async def begin(place: _Place) -> None:
         try:
@@ -136,12 +136,14 @@ async def _step(place: _Place, step: Step, max_steps: int) -> Trajectory | None:
     answer = action.text if stopped else ""
     # WebArena scores the page as it is at the end; an agent that never stops has given no answer.
     success = await score(episode.task, answer, place.tab, place.world) == 1.0
-    return _trajectory(episode, success and stopped, "stopped" if stopped else "step_limit", answer)
+    return trajectory_of(episode, success and stopped, "stopped" if stopped else "step_limit", answer)
 
 
-def _trajectory(episode: Episode, success: bool, end: str, answer: str) -> Trajectory:
+def trajectory_of(episode: Episode, success: bool, end: str, answer: str) -> Trajectory:
+    """The episode as far as it came; where it broke off before z of its last states was known, the last z stands."""
     final = episode.observation or Observation("", "", "", "the episode could not be started")
     z = episode.z or [(False,) * len(episode.task.subgoals)]
+    z = z + [z[-1]] * (len(episode.steps) + 1 - len(z))
     return Trajectory(episode.task, episode.steps, final, z, success, end, answer)
 
 

@@ -1,0 +1,232 @@
+"""The milestone agent in a real browser, with models that follow a script."""
+
+import asyncio
+import http.server
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+import run_agent
+from environment.rollout import Episode
+from environment.tasks import load_tasks
+from environment.terminal import View
+from language_model import ScriptedModel
+from milestoning import AutoRater, Reflection
+from run_agent import Agent, check, main, parse, policy_folder
+from trajectory import Action, Observation, Step, Task, read_trajectories
+
+TASK = min((task for task in load_tasks("evaluation") if task.sites == ("forum",)), key=lambda task: len(task.oracle))
+MILESTONES = "1. Open the sign-in page\n2. Fill in the name\n3. Fill in the password\n4. Be signed in"
+
+
+def play(arguments, model, guide=None):
+    lines = []
+    episode = asyncio.run(run_agent.run(check(parse(arguments)), model, guide, lines.append))
+    return episode, "\n".join(lines)
+
+
+class Recorder(ScriptedModel):
+    """A scripted model that keeps what it was asked."""
+
+    asked: list
+
+    def generate(self, prompts, **settings):
+        self.asked = [*getattr(self, "asked", []), *prompts]
+        return super().generate(prompts, **settings)
+
+
+@pytest.fixture
+def site():
+    """A page with a sign-in form, and where it is."""
+    pages = {
+        "/": '<title>Home</title><a href="/login">Sign in</a>',
+        "/login": '<title>Sign in</title><form action="/in"><label>Name <input name="n"></label>'
+        '<label>Password <input type="password"></label><button>Go</button></form>',
+        "/in": "<title>Hello</title><h1>Hello, mia</h1>",
+    }
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            page = pages.get(self.path.split("?")[0])
+            if self.path.startswith("/away"):
+                self.send_response(302)
+                self.send_header("Location", f"http://localhost:{self.server.server_port}/")
+            else:
+                self.send_response(200 if page else 404)
+                self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write((page or "").encode())
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--task", "gitlab-evl-003"], "near it: gitlab-eval-003"),
+        (["Open the issue"], "needs --start-url"),
+        (["--start-url", "http://127.0.0.1:1"], "needs --start-url"),
+        (["Open the issue", "--start-url", "127.0.0.1:3000"], "expected an address"),
+        (["Open the issue", "--start-url", "http://a.example", "--task", TASK.task_id], "exclude each other"),
+        (["Open the issue", "--start-url", "http://a.example", "--rater", "checks"], "only a bundled task"),
+        (["--allow", "a.example"], "expected an address"),
+        (["--thinking", "much"], "number of tokens, got 'much'"),
+        (["--max-steps", "0"], "--max-steps"),
+        (["--endpoint", "http://127.0.0.1:1/v1"], "--model"),
+        (["--rater-endpoint", "http://127.0.0.1:1/v1"], "--rater"),
+        (["--no-milestones", "--rater", "self"], "plain agent"),
+        (["--model", "no/such/model/here"], "no/such/model/here"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_one_line(arguments, said, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error and len(error.splitlines()) == 1
+
+
+def test_an_endpoint_without_a_key_and_a_save_folder_that_cannot_be(capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["--endpoint", "http://127.0.0.1:1/v1", "--model", "m"]) == 3
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["--save", str(tmp_path / "file")]) == 2
+    assert "file" in capsys.readouterr().err
+
+
+def test_without_a_trained_policy_it_says_what_makes_one(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 2
+    assert "python train.py" in capsys.readouterr().err
+
+
+def test_the_newest_phase_of_the_newest_run(tmp_path):
+    for age, name in enumerate(["new/phase-10", "new/phase-2", "new/phase-11.unfinished", "old/phase-12"]):
+        (tmp_path / name / "policy").mkdir(parents=True)
+        os.utime(tmp_path / name / "policy", (10_000 - age, 10_000 - age))
+    assert policy_folder("", str(tmp_path)) == str(tmp_path / "new/phase-10/policy")
+    assert policy_folder(str(tmp_path / "old")) == str(tmp_path / "old/phase-12/policy")
+    assert policy_folder(str(tmp_path / "new/phase-2")) == str(tmp_path / "new/phase-2/policy")
+    assert policy_folder(str(tmp_path / "new/phase-2/policy")) == str(tmp_path / "new/phase-2/policy")
+    assert policy_folder("google/gemma-3-12b-it") == "google/gemma-3-12b-it"
+
+
+# --- what the model is asked ----------------------------------------------------------------------------------------
+
+
+def episode_of(*actions, z):
+    steps = [Step(Observation("Home", "/", f"page {i}"), Action("click", "link", name)) for i, name in enumerate(actions)]
+    task = Task("own", (), "Do it", "http://a.example", {"eval_types": []}, subgoals=("one", "two"))
+    return Episode(task, 0, steps=steps, observation=Observation("Home", "/", "now"), z=[tuple(map(bool, row)) for row in z])
+
+
+def test_the_prompt_has_the_checklist_the_answers_and_the_call_to_plan_anew():
+    agent = Agent(ScriptedModel([]), patience=2)
+    reflection = Reflection((True, False), achieved="the first", next="the second")
+    moving = agent.prompt(episode_of("A", "B", z=[[0, 0], [0, 0], [1, 0]]), reflection)
+    assert "milestones:\n[x] one\n[ ] two\nachieved: the first\nnext: the second\ntask: Do it\naction:\n" in moving
+    standing = agent.prompt(episode_of("A", "B", "C", z=[[0, 0], [1, 0], [1, 0], [1, 0]]), reflection)
+    assert "No milestone was reached in the last 2 steps." in standing and "Plan anew for this milestone: two" in standing
+    plain = Agent(ScriptedModel([]), milestones=False).prompt(episode_of("A", z=[[0, 0], [0, 0]]), reflection)
+    assert "milestones:" not in plain and "achieved" not in plain
+
+
+def test_a_loop_is_seen_before_patience_runs_out_and_only_since_z_last_grew():
+    agent = Agent(ScriptedModel([]), patience=9)
+    assert len(agent.fruitless(episode_of("A", "B", "B", "B", z=[[0, 0]] * 5))) == 4
+    assert agent.fruitless(episode_of("A", "B", "B", "B", z=[[0, 0]] * 3 + [[1, 0]] * 2)) == []
+    assert agent.fruitless(episode_of(z=[[0, 0]])) == []
+
+
+def test_an_unjudged_step_keeps_the_last_z():
+    agent = Agent(ScriptedModel([]), AutoRater(ScriptedModel(["I cannot say.", "Sorry."]), "off"))
+    assert agent.reflect(episode_of("A", z=[[1, 0]])).z == (True, False)
+
+
+def test_the_view_masks_passwords_and_what_steers_a_terminal():
+    lines = []
+    view = View(lines.append)
+    view.action(Action("type", "textbox", "Password", text="open sesame"), secret=True)
+    view.page(1, Observation("In\x1b[2J", "/in?p=open+sesame", "", 'not an action: type "open sesame"'))
+    assert "sesame" not in "".join(lines) and "\x1b" not in "".join(lines)
+    assert lines[0].endswith('type textbox "Password" "••••"')
+
+
+# --- whole episodes -------------------------------------------------------------------------------------------------
+
+
+def test_a_bundled_task_played_by_its_oracle(tmp_path):
+    episode, seen = play(["--task", TASK.task_id, "--save", str(tmp_path)], ScriptedModel(TASK.oracle))
+    assert episode.success and episode.end == "stopped" and all(episode.z[-1]) and not any(episode.z[0])
+    assert all(not before or after for a, b in zip(episode.z, episode.z[1:]) for before, after in zip(a, b))
+    assert list(read_trajectories(tmp_path / "trajectories.jsonl")) == [episode]
+    assert seen.startswith(f"goal  {TASK.intent}") and "[x]" in seen and "success  (score 1.0" in seen
+    assert all(f"> {line}" in seen for line in TASK.oracle)
+
+
+def test_a_run_that_goes_round_is_told_so_and_reported_with_its_failure_mode(tmp_path):
+    model = Recorder(['click link "No such link"', "I do not know", *['click link "Forums"'] * 3])
+    arguments = ["--task", TASK.task_id, "--save", str(tmp_path), "--max-steps", "5"]
+    episode, seen = play(arguments, model)
+    assert not episode.success and episode.end == "step_limit" and episode.actions[1].kind == "invalid"
+    assert '! there is no link "No such link" on this page' in seen and "failed: Stuck Midway  (score 0.0, 5 steps" in seen
+    assert "Plan anew" in model.asked[4] and "Plan anew" not in model.asked[3]
+    early, seen = play([*arguments, "--no-milestones"], ScriptedModel(['stop "nobody"']))
+    assert "failed: Fail Attempt" in seen and "[ ]" not in seen
+    assert list(read_trajectories(tmp_path / "trajectories.jsonl")) == [episode, early]
+
+
+def test_milestones_made_and_rated_by_a_model_on_a_page_of_ones_own(site, tmp_path):
+    actions = ['click link "Sign in"', 'type textbox "Name" "mia"', 'type textbox "Password" "open sesame"']
+    actions += ['goto "http://localhost:1/"', 'click button "Go"', 'stop ""']
+    model = Recorder([f"I see.\n{action}" for action in actions])
+    ratings = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], None, [1, 1, 1, 1], [1, 1, 1, 1]]
+    replies = ["no list at all", MILESTONES]
+    replies += ["?" if z is None else json.dumps({"achieved": f"saw {sum(z)}", "z": z}) for z in ratings for _ in range(2 if z is None else 1)]
+    guide = Recorder(replies)
+    arguments = ["Sign in as mia", "--start-url", site, "--save", str(tmp_path), "--thinking", "off"]
+    episode, seen = play(arguments, model, guide)
+    assert guide.replies == [] and model.replies == []
+    assert episode.task.subgoals == tuple(line[3:] for line in MILESTONES.splitlines())
+    assert [sum(row) for row in episode.z] == [0, 1, 2, 3, 3, 4, 4]  # latched, and kept where there was no rating
+    assert "[x] Open the sign-in page\n[ ] Fill in the name" in model.asked[1] and "achieved: saw 1" in model.asked[1]
+    assert "sesame" not in seen and "outside this task's sites" in seen and "stopped  (no evaluator, 6 steps, 4 of 4" in seen
+    assert not episode.success and list(read_trajectories(tmp_path / "unjudged.jsonl")) == [episode]
+    assert not (tmp_path / "trajectories.jsonl").exists()
+
+
+def test_a_start_page_that_cannot_be_reached_or_leads_elsewhere(site):
+    with pytest.raises(run_agent.EnvironmentFailure, match="could not open http://127.0.0.1:9"):
+        play(["Look", "--start-url", "http://127.0.0.1:9", "--no-milestones"], ScriptedModel([]))
+    with pytest.raises(run_agent.EnvironmentFailure, match="leads to http://localhost:"):
+        play(["Look", "--start-url", f"{site}/away", "--no-milestones"], ScriptedModel([]))
+
+
+def test_ctrl_c_saves_what_there_is(tmp_path):
+    class Interrupted(ScriptedModel):
+        def generate(self, prompts, **settings):
+            if len(self.replies) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().generate(prompts, **settings)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            play(["--task", TASK.task_id, "--save", str(tmp_path)], Interrupted([*TASK.oracle[:2], 'stop ""']))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    (episode,) = read_trajectories(tmp_path / "trajectories.jsonl")
+    assert episode.end == "environment_failure" and not episode.success
+    assert [str(action) for action in episode.actions] == list(TASK.oracle[:2])
