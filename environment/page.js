@@ -21,6 +21,8 @@
   const quote = (text) => JSON.stringify(text);
   // Page text must not look like a control: its quotes are escaped, so `role "name"` can only come from here.
   const plain = (text) => text.replace(/[\\"]/g, (c) => "\\" + c);
+  // An element with `display: contents` has no box, and so fails `checkVisibility`, but its children are seen.
+  const visible = (el) => el.checkVisibility({ visibilityProperty: true }) || getComputedStyle(el).display === "contents";
 
   function roleOf(el) {
     const stated = (el.getAttribute("role") || "").split(" ")[0];
@@ -37,7 +39,7 @@
     if (node.nodeType === Node.TEXT_NODE) return node.data;
     if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName)) return "";
     if (node.tagName === "IMG") return ` ${node.alt || ""} `;
-    if (!node.checkVisibility()) return "";
+    if (!visible(node)) return "";
     return [...(node.shadowRoot || node).childNodes].map(textOf).join(" ".repeat(node.tagName === "BR" ? 1 : 0)) + " ";
   }
 
@@ -61,14 +63,23 @@
     return walk(label);
   }
 
+  // As shown; the second of one text is "Text (2)".
+  function optionNames(el) {
+    const seen = {};
+    return [...el.options].map((option) => {
+      const text = clean(option.label || option.text), count = (seen["=" + text] = (seen["=" + text] || 0) + 1);
+      return count === 1 ? text : `${text} (${count})`;
+    });
+  }
+
   function stateOf(el, role) {
     const state = [];
     if (role === "textbox") {
       const value = el.isContentEditable ? el.textContent : el.value ?? "";
       state.push(quote(el.type === "password" ? "•".repeat(value.length) : cut(value)));
     } else if (role === "combobox" && el.tagName === "SELECT") {
-      const options = [...el.options].map((option) => quote(clean(option.label || option.text)));
-      state.push([...el.selectedOptions].map((option) => quote(clean(option.label || option.text))).join(" ") || '""', "of");
+      const options = optionNames(el).map(quote);
+      state.push(options.filter((_, index) => el.options[index].selected).join(" ") || '""', "of");
       state.push(...options.slice(0, MAX_OPTIONS));
       if (options.length > MAX_OPTIONS) state.push("…");
     } else if (role === "slider") {
@@ -123,7 +134,7 @@
     function visit(node, offset) {
       if (node.nodeType === Node.TEXT_NODE) return visitText(node, offset);
       if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName)) return;
-      if (!node.checkVisibility({ visibilityProperty: true }) || node.getAttribute("aria-hidden") === "true") return;
+      if (!visible(node) || node.getAttribute("aria-hidden") === "true") return;
       if (node.tagName === "IFRAME" || node.tagName === "FRAME") return visitFrame(node, offset);
       const role = roleOf(node), display = getComputedStyle(node).display;
       if (display === "table-cell" && lines[lines.length - 1].length) push("|");
@@ -151,6 +162,7 @@
 
     function children(node) {
       if (node.shadowRoot) return node.shadowRoot.childNodes;
+      if (node.tagName === "DETAILS" && !node.open) return node.querySelectorAll(":scope > summary:first-of-type");
       if (node.tagName === "SLOT" && node.assignedNodes().length) return node.assignedNodes();
       return node.childNodes;
     }
@@ -191,30 +203,55 @@
     return { x: x + offset.x, y: y + offset.y };
   }
 
-  // Select the text of the field that `locate` found, so that typing replaces it.
-  function selectText() {
-    const el = window.__mira.target;
+  // Select the text of the field that `locate` found, so that typing replaces it.  A field that is not typed as one text,
+  // such as a date, is set at once; true when that was done.
+  function selectText(text) {
+    const el = window.__mira.target, view = el.ownerDocument.defaultView;
     el.focus();
+    if (el.tagName === "INPUT" && /^(date|time|datetime-local|month|week)$/.test(el.type)) {
+      // the prototype's setter, since frameworks put their own on the element
+      Object.getOwnPropertyDescriptor(view.HTMLInputElement.prototype, "value").set.call(el, text);
+      changed(el);
+      return true;
+    }
     if (el.select) el.select();
-    else getSelection().selectAllChildren(el);
+    else view.getSelection().selectAllChildren(el);
+    return false;
+  }
+
+  function changed(el) {
+    el.dispatchEvent(new Event("input", { bubbles: true }));
+    el.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
   function choose(text) {
     const el = window.__mira.target;
     if (el.tagName !== "SELECT") return `it is not a list of options`;
-    const option = [...el.options].find((o) => clean(o.label || o.text) === clean(text));
+    const option = el.options[optionNames(el).indexOf(clean(text))];
     if (!option) return `it has no option ${quote(text)}`;
     if (option.disabled) return `its option ${quote(text)} is disabled`;
     if (el.multiple) option.selected = true;
     else el.selectedIndex = option.index;
-    el.dispatchEvent(new Event("input", { bubbles: true }));
-    el.dispatchEvent(new Event("change", { bubbles: true }));
+    changed(el);
     return "";
   }
 
-  let running = 0, leaving = false;
+  let running = 0, leaving = false, opening = false;
   addEventListener("beforeunload", () => { leaving = true; });
-  addEventListener("submit", (event) => { setTimeout(() => { leaving ||= !event.defaultPrevented; }); }, true);
+  addEventListener("submit", (event) => setTimeout(() => {
+    if (event.defaultPrevented) return;
+    if (elsewhere(event.target.target)) opening = true;
+    else leaving = true;
+  }), true);
+  addEventListener("click", (event) => {
+    const link = event.composedPath().find((node) => node.tagName === "A" && node.href);
+    if (link && elsewhere(link.target)) setTimeout(() => { opening ||= !event.defaultPrevented; });
+  }, true);
+  const openNow = window.open;
+  window.open = (...args) => { opening = true; return openNow.apply(window, args); };
+  const elsewhere = (target) => target && !/^_(self|parent|top)$/i.test(target);
+  // Was a new tab asked for since we last asked?
+  const opened = () => new Promise((resolve) => setTimeout(() => { resolve(opening); opening = false; }));
   const fetchNow = window.fetch;
   window.fetch = (...args) => { running++; return fetchNow(...args).finally(() => running--); };
   const sendNow = XMLHttpRequest.prototype.send;
@@ -228,11 +265,11 @@
     const begin = performance.now();
     const check = () => {
       if (leaving) resolve("leaving");
-      else if (running <= 0 || performance.now() - begin > limit) resolve("quiet");
+      else if ((running <= 0 && document.readyState !== "loading") || performance.now() - begin > limit) resolve("quiet");
       else setTimeout(check, 10);
     };
     requestAnimationFrame(() => setTimeout(check));
   });
 
-  window.__mira = { snapshot, locate, selectText, choose, settle, stayed: () => { leaving = false; } };
+  window.__mira = { snapshot, locate, selectText, choose, settle, opened, stayed: () => { leaving = false; } };
 })();

@@ -6,8 +6,9 @@
 2. A byte-level BPE tokenizer is trained on them.
 3. *Said-again* sequences (a random list of tokens, repeated) until the repeats are predicted: this is how attention learns to
    copy, and it comes late and all at once.
-4. Pages, each with many look-ups: what stands beside a name, what a field holds, which control has a name.
-5. The reading test: the same look-ups on pages of worlds that training never saw.
+4. Pages, each with many exercises of one step: the control that an instruction names, the text it quotes, the value beside a
+   name.
+5. The reading test: the same kind of exercise on pages of worlds that training never saw.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from environment.rollout import Episode, rollout
 from environment.tasks import SPLITS, load_tasks
 from environment.websites import SITES
 from environment.websites.words import ADJECTIVES, NOUNS, PEOPLE, phrase
-from trajectory import Action, Step, Task, as_text
+from trajectory import Action, Step, Task, as_text, quote
 
 VOCABULARY = 2048
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
@@ -128,39 +129,96 @@ def said_again(rng: random.Random, length: int = 72) -> tuple[list[int], list[in
     return tokens, [-100] * len(items) + tokens[len(items) :]
 
 
-CONTROL = re.compile(r'\b(link|button|textbox|combobox|checkbox|radio|tab) ("(?:[^"\\]|\\.)*")')
+CONTROL = re.compile(r'\b(link|button|textbox|combobox|checkbox|radio|tab) ("(?:[^"\\]|\\.)*")((?: "(?:[^"\\]|\\.)*"| of)*)')
+TYPE_WORDS = ('type {text} in {name}', 'set {name} to {text}', '{name} {text}', 'write {text} as {name}', '{text} is the {name}')
+CHOOSE_WORDS = ('choose {text} in {name}', 'set {name} to {text}', '{name} {text}', 'with {name} {text}', 'change {name} to {text}')
+CLICK_WORDS = ("click {name}", "open {name}", "go to {name}", "press {name}", "show {name}")
+READ_WORDS = ("what is beside {name}", "read {name}", "the value of {name}")
+FACT_WORDS = ("{what} of {name}", "what {what} has {name}", "tell me the {what} of {name}", "{name} {what}")
 
 
-def lookups(page: str, rng: random.Random, count: int) -> list[tuple[str, str]]:
-    """(question, answer) pairs about one page, each answer to be read off it."""
-    found = []
+def exercises(page: str, rng: random.Random, count: int) -> list[tuple[list[str], str, str]]:
+    """(lines already done, instruction, action) for one page: single steps that name what they are about, and look-ups.
+
+    Several fields in one instruction come with the first of them done, so that the next one has to be found.
+    """
+    found, fields = [], []
     for line in page.splitlines()[2:]:
         for match in CONTROL.finditer(line):
-            role, name, rest = match[1], match[2], line[match.end() :].strip()
-            if len(name) <= 3 or len(name) > 60:
+            role, name, state, rest = match[1], match[2], match[3], line[match.end(2) :].strip()
+            if not 3 <= len(name) <= 60:
                 continue
-            found.append((f"find {name}", f"{role} {name}"))
-            if rest:
-                value = re.match(r'"(?:[^"\\]|\\.)*"', rest)
-                answer = value[0] if value else " ".join(rest.split()[:8])
-                found.append((f"beside {name}", answer))
+            if role == "textbox":
+                fields.append((TYPE_WORDS, f"type textbox {name}", name, quote(some_text(rng))))
+            elif role == "combobox":
+                options = [option for option in re.findall(r'"(?:[^"\\]|\\.)*"', state) if len(option) > 2]
+                if options:
+                    fields.append((CHOOSE_WORDS, f"select combobox {name}", name, rng.choice(options)))
+            else:
+                found.append(([], rng.choice(CLICK_WORDS).format(name=name), f"click {role} {name}"))
+            found += [([], question, f"stop {answer}") for question, answer in facts(name, rest, rng)]
         words = CONTROL.sub("", line).split()
-        if len(words) >= 4:
-            at = rng.randrange(len(words) - 3)
-            found.append((f"after {' '.join(words[at : at + 2])}", " ".join(words[at + 2 : at + 4])))
-    return rng.sample(found, min(count, len(found)))
+        if len(words) >= 2 and words[0].endswith(":"):
+            found.append(([], f"what is {quote(words[0][:-1])}", f"stop {quote(' '.join(words[1:3]))}"))
+        elif len(words) >= 3:
+            at = rng.randrange(len(words) - 2)
+            found.append(([], f"what comes after {' '.join(words[at : at + 2])}", f"stop {quote(words[at + 2])}"))
+    text = quote(some_text(rng))
+    found.append(([], f"answer {text}", f"stop {text}"))
+    rng.shuffle(found)
+    return [*(several(fields, rng) for _ in range(min(4, count // 2) if fields else 0)), *found][:count]
+
+
+def facts(name: str, rest: str, rng: random.Random) -> list[tuple[str, str]]:
+    """(question, quoted answer) pairs on what stands beside a name: `link "Fast comet" by leo, 97 points` says two things."""
+    if value := re.match(r'"(?:[^"\\]|\\.)*"', rest):
+        return [(rng.choice(READ_WORDS).format(name=name), value[0])]
+    found = []
+    for part in rest.split(", "):
+        match part.split():
+            case [number, unit] if number[-1:].isdigit():
+                found.append((rng.choice(FACT_WORDS).format(what=unit, name=name), quote(number)))
+            case [word, value]:
+                found.append((rng.choice(FACT_WORDS).format(what=word, name=name), quote(value)))
+            case [word]:
+                found.append((rng.choice(READ_WORDS).format(name=name), quote(word)))
+    return found
+
+
+def several(fields, rng: random.Random) -> tuple[list[str], str, str]:
+    """One to four fields to fill in, some of them done."""
+    chosen = rng.sample(fields, min(len(fields), rng.randint(1, 4)))
+    chosen = [(words, action, name, quote(some_text(rng)) if words is TYPE_WORDS else text) for words, action, name, text in chosen]
+    steps = [f"{action} {text}" for _, action, _, text in chosen]
+    at = rng.randrange(len(steps))
+    return steps[:at], ", ".join(rng.choice(words).format(name=name, text=text) for words, _, name, text in chosen), steps[at]
+
+
+def some_text(rng: random.Random) -> str:
+    """What people type: words, a capitalised title, a name, a number."""
+    kind = rng.random()
+    if kind < 0.4:
+        return phrase(rng)
+    if kind < 0.7:
+        return phrase(rng).capitalize()
+    return rng.choice(PEOPLE) if kind < 0.85 else str(rng.randint(1, 999))
 
 
 def page_example(page: str, tokenizer, rng: random.Random, longest: int = 640) -> tuple[list[int], list[int]]:
-    """(tokens, labels): a page, then look-ups; the loss is on the answers and on the page's own text."""
-    tokens = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}\n", add_special_tokens=False)
+    """(tokens, labels): a page, then exercises; the loss is on the actions and on the page's own text."""
+    tokens = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}", add_special_tokens=False)
     labels = list(tokens)
-    for question, answer in lookups(page, rng, 10):
-        asked = tokenizer.encode(f"task: {question}\naction:\n", add_special_tokens=False)
-        told = tokenizer.encode(answer, add_special_tokens=False) + [tokenizer.eos_token_id]
+    for done, instruction, action in exercises(page, rng, 10):
+        asked = tokenizer.encode(ask(done, instruction), add_special_tokens=False)
+        told = tokenizer.encode(action, add_special_tokens=False) + [tokenizer.eos_token_id]
         tokens += asked + told
         labels += [-100] * len(asked) + told
     return tokens[:longest], labels[:longest]
+
+
+def ask(done: list[str], instruction: str) -> str:
+    """The end of a prompt, as ``language_model.state_prompt`` has it."""
+    return "\ndone:\n" + "".join(f"{line}\n" for line in done) + f"task: {instruction}\naction:\n"
 
 
 def batch(examples: list[tuple[list[int], list[int]]]) -> dict[str, torch.Tensor]:
@@ -237,14 +295,14 @@ def train(model, make_batch, steps: int, what: str, *, opts, warm: int = 30, coo
 
 @torch.no_grad()
 def reading_test(model, tokenizer, pages: list[str], seed: int, questions: int = 300) -> float:
-    """Share of look-ups on unseen pages that are answered exactly, reading greedily."""
+    """Share of exercises on unseen pages that are answered exactly, reading greedily."""
     rng, right, asked = random.Random(seed), 0, 0
     model.eval()
     while asked < questions:
         page = rng.choice(pages)
-        for question, answer in lookups(page, rng, 4):
-            prompt = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}\ntask: {question}\naction:\n", add_special_tokens=False)
-            told = tokenizer.encode(answer, add_special_tokens=False) + [tokenizer.eos_token_id]
+        for done, instruction, action in exercises(page, rng, 5):
+            prompt = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}{ask(done, instruction)}", add_special_tokens=False)
+            told = tokenizer.encode(action, add_special_tokens=False) + [tokenizer.eos_token_id]
             logits = model(input_ids=torch.tensor([prompt + told])).logits[0, len(prompt) - 1 : -1]
             right += logits.argmax(-1).tolist() == told  # greedy decoding gives `told` exactly when each argmax does
             asked += 1
