@@ -1,8 +1,7 @@
 """The agent at inference time: milestones made once, checked before every action.  (Section 5.2, Figures 5 and 9)
 
     python run_agent.py "Open the first issue assigned to me" --start-url http://127.0.0.1:3000 --model google/gemma-3-12b-it
-    python run_agent.py --task gitlab-eval-003     a bundled task
-    python run_agent.py                            the first bundled task, with the newest policy under runs/
+    python run_agent.py --task gitlab-eval-003   a bundled task; by default the first, with the newest policy under runs/
 
 A model behind an OpenAI-compatible address is `--endpoint URL --model NAME` (key: OPENAI_API_KEY); a strong one makes this the
 paper's Gemini-SGO.  A teacher makes exactly K = 4 milestones, once.  Before each action the AutoRater says which are reached,
@@ -20,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import difflib
+import logging
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,8 +110,8 @@ async def run(options, model: LanguageModel, guide: LanguageModel | None, show: 
         async with Browser(headless=not options.headed) as browser:
             if world:
                 world.reset(episode.task.world)
-            start = world.url(episode.task.start_url) if world else episode.task.start_url
-            tab = await browser.open(start, allowed=tuple(options.allow))
+            start = options.task.start_url
+            tab = await browser.open(world.url(start) if world else start, allowed=tuple(options.allow))
             episode.observation = await tab.observe()
             if options.milestones and not episode.task.subgoals:
                 page = as_text(episode.observation)
@@ -159,8 +159,7 @@ def verdict(episode: Trajectory, points: float | None) -> str:
     outcome = "success" if episode.success else episode.end if points is None else f"failed: {classify(episode).value}"
     judged = "no evaluator" if points is None else f"score {points:.1f}"
     reached = f", {sum(episode.z[-1])} of {len(episode.z[-1])} milestones" if episode.z[-1] else ""
-    answer = f", answer: {episode.answer}" if episode.answer else ""
-    return f"{outcome}  ({judged}, {len(episode.steps)} steps{reached}{answer})"
+    return f"{outcome}  ({judged}, {len(episode.steps)} steps{reached})" + (episode.answer and f"  answer: {episode.answer}")
 
 
 # --- the command line -----------------------------------------------------------------------------------------------
@@ -240,6 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"run_agent.py: {first_line(error)}", file=sys.stderr)
         return 3 if isinstance(error, (EnvironmentFailure, OpenAIError)) else 2
     except KeyboardInterrupt:
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # or it laments the browser, which Ctrl-C reaches too
         print(f"\nstopped{options.save and f'; the episode so far is in {options.save}' or ''}", file=sys.stderr)
         return 130
     return int(not episode.success if episode.task.subgoal_checks else episode.end != "stopped")

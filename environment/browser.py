@@ -37,6 +37,7 @@ SYSTEM_BROWSERS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
+TAB_LIMIT_S = 2  # between a page's asking for a new tab and the tab
 QUIET_LIMIT_MS = 1500  # a page that polls for ever is taken as it is after this long
 LOAD_LIMIT_S = 10
 
@@ -63,16 +64,23 @@ class Browser:
 
     async def __aenter__(self) -> "Browser":
         self._playwright = await async_playwright().start()
+        self._launching = asyncio.Lock()
+        try:
+            await self._launch()
+        except EnvironmentFailure:
+            await self._playwright.stop()
+            raise
+        return self
+
+    async def _launch(self) -> None:
         own = self._playwright.chromium.executable_path
         path = None if os.path.exists(own) else find_browser()
         try:
             self._browser = await self._playwright.chromium.launch(executable_path=path, headless=self.headless)
         except PlaywrightError as error:
-            await self._playwright.stop()
             raise EnvironmentFailure(
                 f"no browser could be started ({first_line(error)}); `python -m environment.browser` finds or installs one"
             ) from error
-        return self
 
     @property
     def version(self) -> str:
@@ -85,14 +93,23 @@ class Browser:
             await self._playwright.stop()
 
     async def open(self, url: str, *, allowed: tuple[str, ...] = ()) -> "Tab":
-        """A fresh context on `url`.  The agent may visit the origins of `url` and of `allowed`, and no others."""
+        """A fresh context on `url`.  The agent may visit the origins of `url` and of `allowed`, and no others.
+
+        A Chromium that died is started again first.
+        """
+        async with self._launching:
+            if not self._browser.is_connected():
+                await self._launch()
+        context = None
         try:
             context = await self._browser.new_context(viewport=VIEWPORT, reduced_motion="reduce")
             await context.add_init_script(PAGE_SCRIPT)
             tab = Tab(context, origin(url), {origin(url), *map(origin, allowed)})
             await tab.start(url)
             return tab
-        except PlaywrightError as error:
+        except (PlaywrightError, EnvironmentFailure) as error:
+            if context:
+                await Tab.close_context(context)
             raise EnvironmentFailure(f"could not open {url}: {first_line(error)}") from error
 
 
@@ -103,14 +120,15 @@ class Tab:
         self.context, self.home, self.allowed = context, home, allowed
         self.pages: list[Page] = []
         self._notes: list[str] = []
-        self._loaded = asyncio.Event()
+        self._loaded, self._opened = asyncio.Event(), asyncio.Event()
+        self._crashed = False
         context.on("page", self._page_opened)
 
     async def start(self, url: str) -> None:
         page = await self.context.new_page()
         response = await page.goto(url, wait_until="domcontentloaded", timeout=LOAD_LIMIT_S * 1000)
         if response is not None and response.status >= 500:
-            raise EnvironmentFailure(f"{url} answered {response.status}")
+            raise EnvironmentFailure(f"it answered {response.status}")
         await self._settle()
         if (landed := origin(page.url)) not in self.allowed:
             raise EnvironmentFailure(f"{url} leads to {landed}, which is not allowed")
@@ -121,15 +139,23 @@ class Tab:
 
     def _page_opened(self, page: Page) -> None:
         self.pages.append(page)
+        self._opened.set()
         page.on("dialog", lambda dialog: asyncio.ensure_future(self._answer(dialog)))
         page.on("domcontentloaded", lambda _: self._loaded.set())
         page.on("close", self._page_closed)
-        page.on("crash", lambda _: self._notes.append("the page crashed"))
+        page.on("crash", self._page_crashed)
 
     def _page_closed(self, page: Page) -> None:
         if page in self.pages and len(self.pages) > 1:
             self.pages.remove(page)
             self._notes.append("the tab closed itself")
+
+    def _page_crashed(self, _) -> None:
+        self._crashed = True
+
+    def _check_alive(self) -> None:
+        if self._crashed or self.page.is_closed():
+            raise EnvironmentFailure("the page crashed" if self._crashed else "the browser went away")
 
     async def _answer(self, dialog) -> None:
         self._notes.append(f"{dialog.type} dialog: {' '.join(dialog.message.split())[:200]}")
@@ -145,8 +171,12 @@ class Tab:
                 seen = json.loads(await self._limited(self.page.evaluate("__mira.snapshot()")))
                 break
             except (PlaywrightError, asyncio.TimeoutError) as problem:
+                self._check_alive()
                 await self._settle()
                 seen = {"title": "", "url": self.page.url, "text": "", "problem": first_line(problem)}
+        else:
+            if self.page.is_closed():
+                raise EnvironmentFailure(f"the browser went away: {seen['problem']}")
         notes = [note for note in (error, *self._notes, seen.get("problem", "")) if note]
         self._notes.clear()
         return Observation(seen["title"], self._short(seen["url"]), seen["text"], "; ".join(notes))
@@ -157,19 +187,31 @@ class Tab:
 
     async def act(self, action: Action) -> Observation:
         """Carry out one action and look at the page that follows."""
+        self._check_alive()
         self._loaded.clear()
+        self._opened.clear()
         try:
+            page = self.page
             error = await self._limited(self._carry_out(action))
+            await self._new_tab(page)
             await self._settle()
             error = error or await self._back_to_allowed()
         except asyncio.TimeoutError:
             error = f"{action.kind} took longer than {LOAD_LIMIT_S} seconds"
         except PlaywrightError as problem:
-            if self.page.is_closed():
-                raise EnvironmentFailure(f"the browser went away: {first_line(problem)}") from problem
+            self._check_alive()
             error = first_line(problem)
             await self._settle()
+        if self.page.url.startswith("chrome-error:"):
+            await self._check_reachable()
+            error = error or "the page could not be loaded"
         return await self.observe(error)
+
+    async def _check_reachable(self) -> None:
+        try:
+            await self.context.request.get(self.home, timeout=LOAD_LIMIT_S * 1000)
+        except PlaywrightError as error:
+            raise EnvironmentFailure(f"{self.home} is unreachable: {first_line(error)}") from error
 
     async def is_secret(self, action: Action) -> bool:
         """Whether `action` types into a password field, so that a view of the run can hide what; in doubt, yes."""
@@ -195,10 +237,11 @@ class Tab:
                 distance = VIEWPORT["height"] * 2 // 3 * (1 if action.text == "down" else -1)
                 await page.evaluate(f"window.scrollBy(0, {distance})")
             case "go_back":
-                if await page.go_back(wait_until="domcontentloaded") is None:
+                before = page.url  # a step back within one document has no response either
+                if await page.go_back(wait_until="domcontentloaded") is None and page.url == before:
                     return "there is no page to go back to"
             case "goto":
-                url = urljoin(page.url, action.text)
+                url = urljoin(page.url if page.url.startswith("http") else self.home, action.text)
                 if origin(url) not in self.allowed:
                     return f"{origin(url)} is outside this task's sites"
                 await page.goto(url, wait_until="domcontentloaded")
@@ -221,7 +264,8 @@ class Tab:
             return ""
         await page.mouse.click(place["x"], place["y"])
         if action.kind == "type":
-            await page.evaluate("__mira.selectText()")
+            if await page.evaluate("text => __mira.selectText(text)", action.text):
+                return ""
             if action.text:
                 await page.keyboard.insert_text(action.text)
             else:
@@ -236,11 +280,12 @@ class Tab:
                 if state == "quiet":
                     return
             except PlaywrightError:
-                pass  # the page was replaced while we asked
+                self._check_alive()  # else the page was replaced while we asked
             except asyncio.TimeoutError:
                 return
             try:
-                await asyncio.wait_for(self._loaded.wait(), LOAD_LIMIT_S / 2)
+                async with asyncio.timeout(LOAD_LIMIT_S / 2):
+                    await self._loaded.wait()
                 self._loaded.clear()
             except asyncio.TimeoutError:  # it said it would leave and stayed, as with a download
                 try:
@@ -248,35 +293,54 @@ class Tab:
                 except (PlaywrightError, asyncio.TimeoutError):
                     return
 
+    async def _new_tab(self, page: Page) -> None:
+        """Wait for the tab that `page` asked for, so that the next look is at that."""
+        try:
+            if await self._limited(page.evaluate("__mira.opened()")):
+                await asyncio.wait_for(self._opened.wait(), TAB_LIMIT_S)
+        except (PlaywrightError, asyncio.TimeoutError):
+            pass  # the page was replaced, or its tab was blocked
+
     async def _back_to_allowed(self) -> str:
-        outside = origin(self.page.url)
-        if outside in self.allowed or not self.page.url.startswith("http"):
+        page, outside = self.page, origin(self.page.url)
+        if outside in self.allowed or not page.url.startswith("http"):
             return ""
-        await self.page.go_back(wait_until="domcontentloaded")
+        await page.go_back(wait_until="domcontentloaded")
+        if page.url.startswith("http") and origin(page.url) not in self.allowed:  # a tab of its own, with nothing to go back to
+            if len(self.pages) > 1:
+                self.pages.remove(page)
+                await page.close()
+            else:
+                await page.goto(self.home, wait_until="domcontentloaded")
         return f"{outside} is outside this task's sites; went back"
 
     @staticmethod
     async def _limited(awaitable):
-        return await asyncio.wait_for(awaitable, LOAD_LIMIT_S)
+        async with asyncio.timeout(LOAD_LIMIT_S):  # unlike `wait_for` before Python 3.12, it never swallows a Ctrl-C
+            return await awaitable
 
     async def read(self, url: str, expression: str) -> str:
         """The value of a JavaScript expression on another page of the same session, for evaluators.
 
         "" when the expression fails, as WebArena's evaluators have it.
         """
-        page = await self.context.new_page()
         try:
+            page = await self.context.new_page()
             await page.goto(url, wait_until="domcontentloaded", timeout=LOAD_LIMIT_S * 1000)
-            return await evaluate_text(page, expression)
-        except PlaywrightError as error:
-            raise EnvironmentFailure(f"could not open {url}: {first_line(error)}") from error
-        finally:
+            found = await evaluate_text(page, expression)
             await page.close()
             self._notes.clear()
+            return found
+        except PlaywrightError as error:
+            raise EnvironmentFailure(f"could not open {url}: {first_line(error)}") from error
 
     async def close(self) -> None:
+        await self.close_context(self.context)
+
+    @staticmethod
+    async def close_context(context) -> None:
         try:
-            await self.context.close()
+            await context.close()
         except PlaywrightError:
             pass  # the browser is gone already
 

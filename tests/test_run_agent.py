@@ -10,6 +10,7 @@ import threading
 import pytest
 
 import run_agent
+from environment.browser import Browser, EnvironmentFailure
 from environment.rollout import Episode
 from environment.tasks import load_tasks
 from environment.terminal import View
@@ -194,7 +195,8 @@ def test_milestones_made_and_rated_by_a_model_on_a_page_of_ones_own(site, tmp_pa
     model = Recorder([f"I see.\n{action}" for action in actions])
     ratings = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], None, [1, 1, 1, 1], [1, 1, 1, 1]]
     replies = ["no list at all", MILESTONES]
-    replies += ["?" if z is None else json.dumps({"achieved": f"saw {sum(z)}", "z": z}) for z in ratings for _ in range(2 if z is None else 1)]
+    for z in ratings:  # what cannot be read is asked for twice
+        replies += [json.dumps({"achieved": f"saw {sum(z)}", "z": z})] if z else ["?", "?"]
     guide = Recorder(replies)
     arguments = ["Sign in as mia", "--start-url", site, "--save", str(tmp_path), "--thinking", "off"]
     episode, seen = play(arguments, model, guide)
@@ -208,10 +210,21 @@ def test_milestones_made_and_rated_by_a_model_on_a_page_of_ones_own(site, tmp_pa
 
 
 def test_a_start_page_that_cannot_be_reached_or_leads_elsewhere(site):
-    with pytest.raises(run_agent.EnvironmentFailure, match="could not open http://127.0.0.1:9"):
+    with pytest.raises(EnvironmentFailure, match="could not open http://127.0.0.1:9"):
         play(["Look", "--start-url", "http://127.0.0.1:9", "--no-milestones"], ScriptedModel([]))
-    with pytest.raises(run_agent.EnvironmentFailure, match="leads to http://localhost:"):
+    with pytest.raises(EnvironmentFailure, match="leads to http://localhost:"):
         play(["Look", "--start-url", f"{site}/away", "--no-milestones"], ScriptedModel([]))
+
+
+def test_a_browser_that_dies_is_no_page_to_act_on(site):
+    async def look():
+        async with Browser() as browser:
+            tab = await browser.open(site)
+            await browser._browser.close()
+            await tab.act(Action("invalid", text="hm"))
+
+    with pytest.raises(EnvironmentFailure, match="went away"):
+        asyncio.run(look())
 
 
 def test_ctrl_c_saves_what_there_is(tmp_path):
