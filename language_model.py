@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +57,10 @@ def state_prompt(intent: str, actions: Sequence[Action], observation: Observatio
 
     checklist   sub-goals and their marks (``milestoning.checklist``), for the agent with milestones
     """
+    page = re.sub(r"(?m)^(?=(page|done|milestones|task|action):)", "- ", as_text(observation))  # headings are ours alone
     done = "".join(f"{format_action(action)}\n" for action in actions)
     plan = f"milestones:\n{checklist}\n" if checklist else ""
-    return f"page:\n{as_text(observation)}\ndone:\n{done}{plan}task: {' '.join(intent.split())}\naction:\n"
+    return f"page:\n{page}\ndone:\n{done}{plan}task: {' '.join(intent.split())}\naction:\n"
 
 
 class ScriptedModel:

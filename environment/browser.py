@@ -149,6 +149,7 @@ class Tab:
         if page in self.pages and len(self.pages) > 1:
             self.pages.remove(page)
             self._notes.append("the tab closed itself")
+            self._loaded.set()  # nothing more will load in it
 
     def _page_crashed(self, _) -> None:
         self._crashed = True
@@ -239,6 +240,9 @@ class Tab:
             case "go_back":
                 before = page.url  # a step back within one document has no response either
                 if await page.go_back(wait_until="domcontentloaded") is None and page.url == before:
+                    return "there is no page to go back to"
+                if page.url == "about:blank":  # where every tab begins
+                    await page.go_forward(wait_until="domcontentloaded")
                     return "there is no page to go back to"
             case "goto":
                 url = urljoin(page.url if page.url.startswith("http") else self.home, action.text)

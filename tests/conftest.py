@@ -1,0 +1,123 @@
+"""Shared by the tests: small sites served on loopback, and a real browser to look at them."""
+
+import asyncio
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from environment.browser import Browser
+from trajectory import parse_action
+
+
+class Site:
+    """Pages by path.  A page is HTML, or a status code; `gate` holds back "/late/…" until it is set."""
+
+    def __init__(self):
+        self.pages: dict[str, str | int] = {}
+        self.hits = Counter()
+        self.gate = threading.Event()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                path = self.path.split("?")[0]
+                site.hits[path] += 1
+                if path.startswith("/late/"):
+                    site.gate.wait(60)
+                page = site.pages.get(path, 404)
+                if page == 0:  # hang up without an answer
+                    return
+                self.send_response(page if isinstance(page, int) else 200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(f"<title>{page}</title>".encode() if isinstance(page, int) else page.encode())
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.block_on_close = False
+        self.origin = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def site():
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def other_site():
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def browser(runner):
+    browser = Browser()
+    runner.run(browser.__aenter__())
+    yield browser
+    runner.run(browser.__aexit__())
+
+
+class Visit:
+    """One tab, used line by line."""
+
+    def __init__(self, runner, tab):
+        self.runner, self.tab = runner, tab
+        self.seen = self.run(tab.observe())
+
+    def run(self, awaitable):
+        return self.runner.run(_awaited(awaitable))
+
+    def do(self, line):
+        self.seen = self.run(self.tab.act(parse_action(line)))
+        return self.seen
+
+    def js(self, expression):
+        return self.run(self.tab.page.evaluate(expression))
+
+    def until(self, condition, tries=200):
+        """Look again until `condition(observation)`: for what a page does in its own time."""
+        for _ in range(tries):
+            self.seen = self.run(self.tab.observe())
+            if condition(self.seen):
+                return self.seen
+            self.run(asyncio.sleep(0.05))
+        raise AssertionError(f"never came: {self.seen}")
+
+
+async def _awaited(awaitable):
+    return await awaitable
+
+
+@pytest.fixture
+def visit(runner, browser, site):
+    """visit(html, **pages) opens `html` at "/", with the other pages at "/" and their names."""
+    visits = []
+
+    def start(html, *, path="/", allowed=(), **pages):
+        site.pages |= {path: html, **{f"/{name}": page for name, page in pages.items()}}
+        visits.append(Visit(runner, runner.run(browser.open(site.origin + path, allowed=allowed))))
+        return visits[-1]
+
+    yield start
+    for visit in visits:
+        visit.run(visit.tab.close())
