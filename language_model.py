@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import re
 import zlib
 from dataclasses import dataclass
@@ -133,13 +134,18 @@ class LocalModel:
         """π_ref: the same weights, which later updates do not touch."""
         return LocalModel(copy.deepcopy(self.model).requires_grad_(False).eval(), self.tokenizer, self.device)
 
+    def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation) -> str:
+        """The state as this model is asked about it: a chat model, which was not trained on our actions, gets their guide."""
+        guide = f"{ACTION_GUIDE}\n" if self.tokenizer.chat_template else ""
+        return guide + state_prompt(intent, actions, observation)
+
     def prompt_ids(self, prompt: str) -> list[int]:
-        """Token ids of a prompt with exactly one BOS; a chat model's template is applied, with the action guide before.
+        """Token ids of a prompt with exactly one BOS; a chat model's template is applied.
 
         A prompt that is too long loses its middle: the page's end goes, the instruction stays.
         """
         if self.tokenizer.chat_template:
-            messages = [{"role": "user", "content": f"{ACTION_GUIDE}\n{prompt}"}]
+            messages = [{"role": "user", "content": prompt}]
             text = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
             ids = self.tokenizer.encode(text, add_special_tokens=False)
         else:
@@ -188,14 +194,16 @@ class LocalModel:
 
     def _decode(self, ids, mask, temperature, max_new_tokens, rngs):
         cache, tokens, log_probs = None, [[] for _ in rngs], [[] for _ in rngs]
+        newer = "cache" in inspect.signature(self.model.forward).parameters  # transformers renamed the argument in 5.x
+        cache_name = "cache" if newer else "past_key_values"
         open_rows = set(range(len(rngs)))
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         for _ in range(max_new_tokens):
             with self.autocast():
                 out = self.model(
-                    input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, logits_to_keep=1
+                    input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1, **{cache_name: cache}
                 )
-            cache = out.past_key_values
+            cache = out[cache_name]
             log_p = out.logits[:, -1].float().log_softmax(-1).cpu()  # [B, V]
             chosen = pick(log_p, temperature, rngs, open_rows)
             for row in list(open_rows):
@@ -239,7 +247,9 @@ class LanguagePolicy:
 
     def act(self, states) -> list[Step]:
         """One `Step` for each ``environment.rollout.Episode``."""
-        prompts = [state_prompt(state.task.intent, [step.action for step in state.steps], state.observation) for state in states]
+        prompts = [
+            self.model.policy_prompt(state.task.intent, [step.action for step in state.steps], state.observation) for state in states
+        ]
         rngs = [
             np.random.default_rng([self.seed, zlib.crc32(state.task.task_id.encode()), len(state.steps), state.attempt])
             for state in states

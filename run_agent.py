@@ -84,7 +84,7 @@ class Agent:
             plan += [f"{field}: {answer}" for field in QUESTIONS if (answer := getattr(reflection, field))]
             if recent := self.fruitless(episode):
                 plan.append(replan_instruction(episode.task.subgoals, reflection.z, recent))
-        guide = "" if isinstance(self.model, LocalModel) else f"{ACTION_GUIDE}\n"  # a local chat model puts it there itself
+        guide = f"{ACTION_GUIDE}\n" if chats(self.model) else ""
         actions = [step.action for step in episode.steps]
         return guide + state_prompt(episode.task.intent, actions, episode.observation, checklist="\n".join(plan))
 

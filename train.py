@@ -39,7 +39,7 @@ from curriculum import ReplayBuffer, keep_moderate, perplexity, resample
 from environment.browser import EnvironmentFailure
 from environment.rollout import OraclePolicy, rollout
 from environment.tasks import load_tasks, perturb
-from language_model import LanguagePolicy, LocalModel, state_prompt
+from language_model import LanguagePolicy, LocalModel
 from progress_labels import progress_labels
 from trajectory import Task, Trajectory, append_trajectories, format_action, read_trajectories, task_from_json
 
@@ -187,7 +187,7 @@ class Encoded:
 def encode(model: LocalModel, episode: Trajectory) -> Encoded:
     """Prompts of s_0 … s_T and the actions' ids: as generated, or, for an oracle's action, as its text is tokenised."""
     intent, actions = episode.task.intent, episode.actions
-    states = [model.prompt_ids(state_prompt(intent, actions[:t], seen)) for t, seen in enumerate(episode.observations)]
+    states = [model.prompt_ids(model.policy_prompt(intent, actions[:t], seen)) for t, seen in enumerate(episode.observations)]
     ids = [step.token_ids or model.reply_ids(format_action(step.action)) for step in episode.steps]
     return Encoded(episode, states, ids)
 
