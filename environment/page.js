@@ -236,22 +236,27 @@
     return "";
   }
 
-  let running = 0, leaving = false, opening = false;
-  addEventListener("beforeunload", () => { leaving = true; });
-  addEventListener("submit", (event) => setTimeout(() => {
-    if (event.defaultPrevented) return;
-    if (elsewhere(event.target.target)) opening = true;
-    else leaving = true;
-  }), true);
-  addEventListener("click", (event) => {
-    const link = event.composedPath().find((node) => node.tagName === "A" && node.href);
-    if (link && elsewhere(link.target)) setTimeout(() => { opening ||= !event.defaultPrevented; });
-  }, true);
+  let running = 0, leaving = null, opening = false, listening = null;
+  // A new tab's window is kept, but loses its listeners, when the first page replaces about:blank.  So both remember the page.
+  function listen() {
+    listening = document;
+    addEventListener("beforeunload", () => { leaving = document; });
+    addEventListener("submit", (event) => setTimeout(() => {
+      if (event.defaultPrevented) return;
+      if (elsewhere(event.target.target)) opening = true;
+      else leaving = document;
+    }), true);
+    addEventListener("click", (event) => {
+      const link = event.composedPath().find((node) => node.tagName === "A" && node.href);
+      if (link && elsewhere(link.target)) setTimeout(() => { opening ||= !event.defaultPrevented; });
+    }, true);
+  }
+  const elsewhere = (target) => target && !/^_(self|parent|top)$/i.test(target);
   const openNow = window.open;
   window.open = (...args) => { opening = true; return openNow.apply(window, args); };
-  const elsewhere = (target) => target && !/^_(self|parent|top)$/i.test(target);
   // Was a new tab asked for since we last asked?
   const opened = () => new Promise((resolve) => setTimeout(() => { resolve(opening); opening = false; }));
+  listen();
   const fetchNow = window.fetch;
   window.fetch = (...args) => { running++; return fetchNow(...args).finally(() => running--); };
   const sendNow = XMLHttpRequest.prototype.send;
@@ -263,13 +268,14 @@
 
   const settle = (limit) => new Promise((resolve) => {
     const begin = performance.now();
+    if (listening !== document) listen();
     const check = () => {
-      if (leaving) resolve("leaving");
+      if (leaving === document) resolve("leaving");
       else if ((running <= 0 && document.readyState !== "loading") || performance.now() - begin > limit) resolve("quiet");
       else setTimeout(check, 10);
     };
     requestAnimationFrame(() => setTimeout(check));
   });
 
-  window.__mira = { snapshot, locate, selectText, choose, settle, opened, stayed: () => { leaving = false; } };
+  window.__mira = { snapshot, locate, selectText, choose, settle, opened, stayed: () => { leaving = null; } };
 })();
