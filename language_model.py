@@ -132,7 +132,7 @@ class LocalModel:
 
     def frozen_copy(self) -> "LocalModel":
         """π_ref: the same weights, which later updates do not touch."""
-        return LocalModel(copy.deepcopy(self.model).requires_grad_(False).eval(), self.tokenizer, self.device)
+        return LocalModel(copy.deepcopy(self.model).requires_grad_(False).eval(), self.tokenizer, self.device, max_prompt_tokens=self.max_prompt_tokens)
 
     def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation) -> str:
         """The state as this model is asked about it: a chat model, which was not trained on our actions, gets their guide."""
@@ -142,14 +142,17 @@ class LocalModel:
     def prompt_ids(self, prompt: str) -> list[int]:
         """Token ids of a prompt with exactly one BOS; a chat model's template is applied.
 
-        A prompt that is too long loses its middle: the page's end goes, the instruction stays.
+        A prompt that is too long loses its middle: the page's end goes, the instruction stays.  A page that spells a special
+        token, such as <eos>, has written text and no token.
         """
         if self.tokenizer.chat_template:
-            messages = [{"role": "user", "content": prompt}]
+            special = "|".join(re.escape(str(token)) for token in self.tokenizer.added_tokens_decoder.values() if token.special)
+            spelled = re.sub(special, lambda token: f"{token[0][0]} {token[0][1:]}", prompt) if special else prompt
+            messages = [{"role": "user", "content": spelled}]
             text = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
             ids = self.tokenizer.encode(text, add_special_tokens=False)
         else:
-            ids = self.tokenizer.encode(prompt, add_special_tokens=False)
+            ids = self._plain_ids(prompt)
         bos = self.tokenizer.bos_token_id
         ids = ids if bos is None or ids[:1] == [bos] else [bos, *ids]
         half = self.max_prompt_tokens // 2
@@ -157,7 +160,10 @@ class LocalModel:
 
     def reply_ids(self, reply: str) -> tuple[int, ...]:
         """Token ids of a reply that no model generated (a demonstration), end token included."""
-        return (*self.tokenizer.encode(reply, add_special_tokens=False), self.tokenizer.eos_token_id)
+        return (*self._plain_ids(reply), self.tokenizer.eos_token_id)
+
+    def _plain_ids(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
 
     def autocast(self):
         """bfloat16 arithmetic on 32-bit weights; nothing to do where the weights are bfloat16 already."""
@@ -180,6 +186,8 @@ class LocalModel:
         rngs          one generator a prompt (default: fresh ones)
         """
         rngs = rngs or [np.random.default_rng() for _ in prompts]
+        if len(rngs) != len(prompts):
+            raise ValueError(f"expected one generator for each of {len(prompts)} prompts, got {len(rngs)}")
         was_training = self.model.training
         self.model.eval()
         try:

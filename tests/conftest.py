@@ -4,11 +4,58 @@ import asyncio
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
 
 from environment.browser import Browser
+from experiments.pretrain_base import train_tokenizer
+from language_model import LocalModel
 from trajectory import parse_action
+
+POCKET_MODEL = Path(__file__).parents[1] / "pocket_model"
+PAGE = 'Forum\n/forum\n# Posts\nlink "Create post" button "Search" textbox "Title" ""\n'
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    """The shipped one; a source tree without it makes its like."""
+    if POCKET_MODEL.exists():
+        return AutoTokenizer.from_pretrained(POCKET_MODEL, padding_side="left")
+    return train_tokenizer([PAGE] * 20)
+
+
+@pytest.fixture
+def tiny_model(tokenizer):
+    """tiny_model(dtype=…, seed=…): a random Gemma 3 with a window so short that padding reaches beyond it.
+
+    In double precision nothing is cast to bfloat16, so what must be equal is equal to some twelve digits.
+    """
+
+    def make(dtype=torch.double, seed=0, **settings):
+        torch.manual_seed(seed)
+        config = Gemma3TextConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            query_pre_attn_scalar=8,
+            initializer_range=0.5,
+            sliding_window=16,
+            layer_types=["sliding_attention", "full_attention"],
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            **settings,
+        )
+        return LocalModel(Gemma3ForCausalLM(config).to(dtype), tokenizer, "cpu")
+
+    return make
 
 
 class Site:
