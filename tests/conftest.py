@@ -27,7 +27,7 @@ def tokenizer():
     return train_tokenizer([PAGE] * 20)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_model(tokenizer):
     """tiny_model(dtype=…, seed=…): a random Gemma 3 with a window so short that padding reaches beyond it.
 
@@ -56,6 +56,14 @@ def tiny_model(tokenizer):
         return LocalModel(Gemma3ForCausalLM(config).to(dtype), tokenizer, "cpu")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tiny_model, tmp_path_factory):
+    """The folder of such a model."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    tiny_model(torch.float32).save(folder)
+    return folder
 
 
 class Site:
