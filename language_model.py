@@ -132,7 +132,8 @@ class LocalModel:
 
     def frozen_copy(self) -> "LocalModel":
         """π_ref: the same weights, which later updates do not touch."""
-        return LocalModel(copy.deepcopy(self.model).requires_grad_(False).eval(), self.tokenizer, self.device, max_prompt_tokens=self.max_prompt_tokens)
+        weights = copy.deepcopy(self.model).requires_grad_(False).eval()
+        return LocalModel(weights, self.tokenizer, self.device, max_prompt_tokens=self.max_prompt_tokens)
 
     def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation) -> str:
         """The state as this model is asked about it: a chat model, which was not trained on our actions, gets their guide."""

@@ -1,7 +1,8 @@
-// Runs in every page before its own scripts.  Three functions on `window.__mira`:
+// Runs in every page before its own scripts.  The main functions on `window.__mira`:
 //   snapshot()               the page as text: one line a block, controls as `role "name" state`
 //   locate(role, name, nth)  where to click a control, or why it can't be clicked
 //   settle(limit)            resolves when the page is quiet, or after `limit` milliseconds
+//   opened()                 whether a new tab was asked for since this was last called
 (() => {
   if (window.__mira) return;
   const NATIVE_ROLES = {

@@ -95,7 +95,7 @@ def test_a_chat_model_gets_its_template_and_one_bos(tiny_model, tokenizer):
     assert ids.count(tokenizer.bos_token_id) == 1
 
 
-def test_a_long_prompt_keeps_its_beginning_and_its_end(tiny_model, tokenizer):
+def test_a_long_prompt_keeps_its_beginning_and_its_end(tiny_model):
     model = tiny_model()
     whole = model.prompt_ids(LONG)
     model.max_prompt_tokens = 20
