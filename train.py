@@ -102,8 +102,9 @@ def run(config: Config) -> Path:
     buffer = ReplayBuffer(config.buffer)
 
     begin = time.time()
-    policy = warm_up(config, folder / "phase-0", pool)
-    buffer.add(read_trajectories(folder / "phase-0" / "demonstrations.jsonl"))
+    shown = collect(config, None, draw(config, pool, config.demonstrations, "demonstrations"), folder / "phase-0" / "demonstrations.jsonl")
+    policy = warm_up(config, folder / "phase-0", shown)
+    buffer.add(shown)
     explored = collect(config, policy, draw(config, pool, config.explorations, "exploration"), folder / "phase-0" / "exploration.jsonl")
     value, potential = warm_start(config, folder / "phase-0", policy, explored)
     buffer.add(explored)
@@ -127,9 +128,8 @@ def run(config: Config) -> Path:
     return folder
 
 
-def warm_up(config: Config, here: Path, pool: list[Task]) -> Path:
+def warm_up(config: Config, here: Path, demonstrations: list[Trajectory]) -> Path:
     """Supervised fine-tuning on the oracle's episodes: the checkpoint that the phases start from."""
-    demonstrations = collect(config, None, draw(config, pool, config.demonstrations, "demonstrations"), here / "demonstrations.jsonl")
 
     def make(folder: Path) -> None:
         model = load_for_training(LocalModel, config.model, config)
@@ -335,9 +335,9 @@ def fit(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs:
 
 def micro_batches(config: Config, indices: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     """`indices` grouped by the length of their prompts, each group at most `micro_batch_tokens` with padding."""
-    groups: list[list[int]] = [[]]
+    groups: list[list[int]] = []
     for length, index in sorted(zip(map(len, prompts), indices)):
-        if groups[-1] and length * (len(groups[-1]) + 1) > config.micro_batch_tokens:
+        if not groups or length * (len(groups[-1]) + 1) > config.micro_batch_tokens:
             groups.append([])
         groups[-1].append(int(index))
     return groups
@@ -388,13 +388,20 @@ def open_run(config: Config) -> Path:
         if changed:
             listed = ", ".join(f"{key} was {before.get(key)!r} and is now {settings[key]!r}" for key in changed)
             raise ValueError(f"{folder} holds a run with other settings ({listed}); choose another --name or remove the folder")
-    file.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    write(file, json.dumps(settings, indent=1))
     return folder
+
+
+def write(file: Path, text: str) -> None:
+    """In one move, so that a kill leaves the old file or the new one."""
+    unfinished = file.with_name(file.name + ".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, file)
 
 
 def write_losses(folder: Path, losses: dict[str, float]) -> None:
     """Beside the weights, so that a run that goes on reports what it would have reported."""
-    (folder / "losses.json").write_text(json.dumps(losses), encoding="utf-8")
+    write(folder / "losses.json", json.dumps(losses))
 
 
 def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
@@ -402,8 +409,7 @@ def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
     file = here / "tasks.jsonl"
     if not file.exists():
         here.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(dataclasses.asdict(task), ensure_ascii=False) for task in tasks]
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write(file, "".join(f"{json.dumps(dataclasses.asdict(task))}\n" for task in tasks))
     return [task_from_json(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
@@ -420,7 +426,7 @@ def report(config: Config, folder: Path, phase: int, policy: Path, held_out: lis
     file = folder / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     if len(lines) <= phase:
-        file.write_text("\n".join([*lines[:phase], json.dumps(record)]) + "\n", encoding="utf-8")
+        write(file, "\n".join([*lines[:phase], json.dumps(record)]) + "\n")
     print(phase_line(json.loads(file.read_text(encoding="utf-8").splitlines()[phase])), flush=True)
 
 
