@@ -30,11 +30,13 @@ from environment.rollout import Episode, rollout
 from environment.tasks import SPLITS, load_tasks
 from environment.websites import SITES
 from environment.websites.words import ADJECTIVES, NOUNS, PEOPLE, phrase
+from train import make_optimizers
 from trajectory import Action, Step, Task, as_text, quote
 
 VOCABULARY = 2048
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
 WIDTH, LAYERS = 128, 3
+PARTS = 4  # the page stage is saved and tested this often
 TRAIN_WORLDS, TEST_WORLDS = range(20_000_000, 20_100_000), range(20_100_000, 20_200_000)
 
 
@@ -261,13 +263,6 @@ def new_model() -> Gemma3ForCausalLM:
     return Gemma3ForCausalLM(config)
 
 
-def optimizers(model) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices, AdamW for embeddings and norms: copying is learned in a fraction of AdamW's steps."""
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
-    rest = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
-    return [torch.optim.Muon(matrices, lr=0.02, weight_decay=0.0), torch.optim.AdamW(rest, lr=2e-3, weight_decay=0.0)]
-
-
 def train(model, make_batch, steps: int, what: str, *, opts, warm: int = 30, cool: float = 0.0) -> float:
     """Returns the mean loss of the last tenth.  `cool` is the share of the steps in which the learning rate falls to 0."""
     peaks, losses = [group["lr"] for opt in opts for group in opt.param_groups], []
@@ -318,32 +313,51 @@ def main() -> None:
     parser.add_argument("--page-steps", type=int, default=1200, help="page steps")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    begin = time.time()
-    torch.manual_seed(args.seed)
+    work = Path("runs/pretrain_base")
+    pages = cached_pages(work / "pages.json", args.pages)
     rng = random.Random(args.seed)
-    cache = Path("runs/pretrain_base_pages.json")
-    if not cache.exists():
-        cache.parent.mkdir(exist_ok=True)
-        pages = {"train": collect_pages(TRAIN_WORLDS, args.pages, 1), "test": collect_pages(TEST_WORLDS, 600, 2)}
-        cache.write_text(json.dumps(pages))
-    pages = json.loads(cache.read_text())
-    tokenizer = train_tokenizer(pages["train"])
-    model = new_model()
-    opts = optimizers(model)
+    torch.manual_seed(args.seed)
+    done = sorted(work.glob("part-*/model.safetensors"))
+    if done:  # a part that is finished is not trained again
+        model = Gemma3ForCausalLM.from_pretrained(done[-1].parent, dtype=torch.float32)
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(done[-1].parent, padding_side="left")
+        rng.seed(f"{args.seed}/{len(done)}")
+    else:
+        tokenizer, model = train_tokenizer(pages["train"]), new_model()
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters, {len(pages['train'])} pages, {len(tokenizer)} tokens")
-    copied = train(model, lambda: batch([said_again(rng) for _ in range(64)]), args.copy_steps, "said again", opts=opts)
-    print(f"said again: loss {copied:.3f} (chance {math.log(VOCABULARY):.2f}), {time.time() - begin:.0f} s")
+    opts, begin = make_optimizers(model, 2e-3, "muon"), time.time()
+
+    def copy_batch():
+        return batch([said_again(rng) for _ in range(64)])
 
     def page_batch():
-        examples = [page_example(rng.choice(pages["train"]), tokenizer, rng) for _ in range(12)]
-        return batch([*examples, said_again(rng)])
+        return batch([*(page_example(rng.choice(pages["train"]), tokenizer, rng) for _ in range(12)), said_again(rng)])
 
-    for part in range(4):
-        train(model, page_batch, args.page_steps // 4, f"pages {part + 1}/4", opts=opts, cool=0.6 if part == 3 else 0.0)
-        print(f"reading test on unseen pages: {reading_test(model, tokenizer, pages['test'], 0):.3f}, {time.time() - begin:.0f} s", flush=True)
-    model.to(torch.bfloat16).save_pretrained(args.out)
-    tokenizer.save_pretrained(args.out)
+    for part in range(len(done), PARTS + 1):
+        if part == 0:
+            loss = train(model, copy_batch, args.copy_steps, "said again", opts=opts)
+            print(f"said again: loss {loss:.3f} (chance {math.log(VOCABULARY):.2f}), {time.time() - begin:.0f} s", flush=True)
+        else:
+            cool = 0.8 if part == PARTS else 0.0
+            train(model, page_batch, args.page_steps // PARTS, f"pages {part}/{PARTS}", opts=opts, cool=cool)
+            right = reading_test(model, tokenizer, pages["test"], 0)
+            print(f"reading test on unseen pages: {right:.3f}, {time.time() - begin:.0f} s", flush=True)
+        save(model, tokenizer, work / f"part-{part}")
+    save(model.to(torch.bfloat16), tokenizer, Path(args.out))
     print(f"saved to {args.out}")
+
+
+def cached_pages(file: Path, count: int) -> dict[str, list[str]]:
+    if not file.exists():
+        pages = {"train": collect_pages(TRAIN_WORLDS, count, 1), "test": collect_pages(TEST_WORLDS, max(120, count // 10), 2)}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(pages), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def save(model, tokenizer, folder: Path) -> None:
+    tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)  # last: a part counts as finished when its weights are there
 
 
 if __name__ == "__main__":

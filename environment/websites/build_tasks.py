@@ -13,7 +13,10 @@ from environment.tasks import SPLITS, TASK_FOLDER, first_suitable, templates
 from environment.websites import SITES
 from trajectory import Task
 
-PER_SITE = {"evaluation": 12, "pool": 80}
+PER_SITE = {  # the pool has 1,573 tasks, as the paper's (section 5.4)
+    "evaluation": dict.fromkeys(SITES, 12),
+    "pool": {"forum": 315, "gitlab": 315, "shop_admin": 315, "shop": 314, "map": 314},
+}
 FIRST_SEED = {"evaluation": 1_000_000, "pool": 2_000_000}
 TRIES = 20  # worlds looked at for a new intent; some templates, such as a count, have one for all worlds
 
@@ -27,7 +30,7 @@ def build() -> dict[str, list[Task]]:
 def _site_tasks(site: str, split: str, seen: set[str]) -> list[Task]:
     ids = [template for template, (its_site, _) in templates().items() if its_site == site]
     seed, tasks = FIRST_SEED[split] + 100_000 * SITES.index(site), []
-    for number in range(PER_SITE[split]):
+    for number in range(PER_SITE[split][site]):
         for _ in range(TRIES):
             task = first_suitable(ids[number % len(ids)], range(seed, seed + 200), task_id=f"{site}-{split[:4]}-{number:03d}")
             seed = task.world + 1
