@@ -61,28 +61,28 @@ class Config:
     tasks_per_phase: int = setting(96, "episodes collected in a phase; WebRL has 500, the paper does not say")
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
     temperature: float = setting(1.0, "of the rollouts (Table 6); evaluation is greedy")
-    demonstrations: int = setting(100, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
-    warmup_epochs: int = setting(6, "passes over the demonstrations")
-    warmup_learning_rate: float = setting(1e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
+    demonstrations: int = setting(400, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
+    warmup_epochs: int = setting(3, "passes over the demonstrations")
+    warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
     explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
     shaping_scale: float = setting(0.3, "α of the shaped reward r + α(P' − P) (Table 7)")
     gamma: float = setting(1.0, "discount γ; Table 6 has 0.9, with V trained undiscounted: see the README")
     td_weight: float = setting(0.5, "λ of Eq. 10: 1 = TD error only, 0 = Monte-Carlo only; not reported, WebRL has 0.5")
-    beta: float = setting(0.3, "β of Eq. 8, how closely π stays to π_ref; not reported")
+    beta: float = setting(1.0, "β of Eq. 8, how closely π stays to π_ref; not reported")
     optimizer: str = setting("muon", "'muon' (matrices; AdamW for the rest) or 'adamw', as the paper's baselines have it")
-    actor_learning_rate: float = setting(3e-4, "Table 6 has 1e-6 at 12 B parameters")
-    value_learning_rate: float = setting(3e-4, "Table 6 has 1e-6 at 12 B parameters")
-    potential_learning_rate: float = setting(6e-4, "higher than the others' (A.4); Table 6 has 2e-5 at 12 B parameters")
+    actor_learning_rate: float = setting(5e-4, "Table 6 has 1e-6 at 12 B parameters")
+    value_learning_rate: float = setting(5e-4, "Table 6 has 1e-6 at 12 B parameters")
+    potential_learning_rate: float = setting(1e-3, "higher than the others' (A.4); Table 6 has 2e-5 at 12 B parameters")
     actor_epochs: int = setting(1, "passes a phase (Table 6)")
     value_epochs: int = setting(1, "passes a phase (Table 6)")
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(32, "states in an update; Table 6 has 128, for more episodes a phase")
-    replay: int = setting(96, "earlier successes that join a phase's training; not reported")
+    replay: int = setting(48, "earlier successes that join a phase's training; not reported")
     low_perplexity: float = setting(1 / 0.9, "replayed actions below this are too easy (Table 8)")
     high_perplexity: float = setting(1 / 0.5, "replayed actions above this are too far off (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
     micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
-    parallel: int = setting(8, "browser pages at once")
+    parallel: int = setting(12, "browser pages at once")
     checkpointing: str = setting("auto", "recompute activations in the backward pass: 'on', 'off', 'auto' = from 100 M parameters on")
     device: str = setting("", "where the models run; default: cuda where there is one, else cpu")
     headed: bool = setting(False, "show the browser")
@@ -140,7 +140,7 @@ def warm_up(config: Config, here: Path, demonstrations: list[Trajectory]) -> Pat
             log_p, _ = model.token_log_probs([prompt for prompt, _ in batch], [action for _, action in batch])
             return -log_p.sum(-1)
 
-        fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up")
+        fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up", schedule=falling)
         model.save(folder)
 
     return piece(config, here / "policy", make)
@@ -305,7 +305,19 @@ def reference(config: Config, model: LocalModel, transitions) -> tuple[np.ndarra
 # --- optimisation --------------------------------------------------------------------------------------------------------
 
 
-def fit(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str) -> float:
+def constant(progress: float) -> float:
+    """Factor on the learning rate after `progress` in [0, 1): Table 6's schedule."""
+    return 1.0
+
+
+def falling(progress: float) -> float:
+    """From 1 to 0 in a straight line: the warm-up ends settled (WebRL's has a cosine)."""
+    return 1.0 - progress
+
+
+def fit(
+    config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str, schedule=constant
+) -> float:
     """Gradient steps over shuffled batches; returns the mean loss of the last epoch (NaN without samples).
 
     samples   tuples that begin with a prompt's token ids
@@ -317,12 +329,17 @@ def fit(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs:
     if not samples:
         return math.nan
     optimizers = make_optimizers(module, rate, config.optimizer)
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    peaks = [group["lr"] for group in groups]
     rng, module = rng_of(config, key), module.train()
     total = math.nan
     with tqdm(total=epochs * len(samples), desc=key, leave=False) as bar:
-        for _ in range(epochs):
+        for epoch in range(epochs):
             order, total = rng.permutation(len(samples)), 0.0
-            for batch in np.array_split(order, math.ceil(len(order) / config.batch_size)):
+            batches = np.array_split(order, math.ceil(len(order) / config.batch_size))
+            for step, batch in enumerate(batches):
+                for group, peak in zip(groups, peaks):
+                    group["lr"] = peak * schedule((epoch + step / len(batches)) / epochs)
                 for part in micro_batches(config, batch, [samples[i][0] for i in batch]):
                     loss = loss_of([samples[i] for i in part]).sum()
                     (loss / len(batch)).backward()
