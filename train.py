@@ -58,28 +58,29 @@ class Config:
     held_out: str = setting("evaluation", "tasks to evaluate on: 'evaluation' or a file; 165 in the paper (section 6)")
     seed: int = setting(0, "fixes every random draw of the run")
     phases: int = setting(6, "rounds of Algorithm 2; the paper's Fig. 10 shows 6")
-    tasks_per_phase: int = setting(96, "episodes collected in a phase; WebRL has 500, the paper does not say")
+    tasks_per_phase: int = setting(64, "episodes collected in a phase; WebRL has 500, the paper does not say")
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
     temperature: float = setting(1.0, "of the rollouts (Table 6); evaluation is greedy")
-    demonstrations: int = setting(400, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
-    warmup_epochs: int = setting(3, "passes over the demonstrations")
+    demonstrations: int = setting(600, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
+    warmup_epochs: int = setting(2, "passes over the demonstrations")
     warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
     explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
     shaping_scale: float = setting(0.3, "α of the shaped reward r + α(P' − P) (Table 7)")
     gamma: float = setting(1.0, "discount γ; Table 6 has 0.9, with V trained undiscounted: see the README")
     td_weight: float = setting(0.5, "λ of Eq. 10: 1 = TD error only, 0 = Monte-Carlo only; not reported, WebRL has 0.5")
-    beta: float = setting(1.0, "β of Eq. 8, how closely π stays to π_ref; not reported")
+    beta: float = setting(0.5, "β of Eq. 8, how closely π stays to π_ref; not reported")
     optimizer: str = setting("muon", "'muon' (matrices; AdamW for the rest) or 'adamw', as the paper's baselines have it")
+    schedule: str = setting("falling", "learning rate over a phase's updates: 'falling' to 0 in a straight line, or 'constant' (Table 6)")
     actor_learning_rate: float = setting(5e-4, "Table 6 has 1e-6 at 12 B parameters")
-    value_learning_rate: float = setting(5e-4, "Table 6 has 1e-6 at 12 B parameters")
+    value_learning_rate: float = setting(3e-4, "Table 6 has 1e-6 at 12 B parameters")
     potential_learning_rate: float = setting(1e-3, "higher than the others' (A.4); Table 6 has 2e-5 at 12 B parameters")
     actor_epochs: int = setting(1, "passes a phase (Table 6)")
     value_epochs: int = setting(1, "passes a phase (Table 6)")
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(32, "states in an update; Table 6 has 128, for more episodes a phase")
-    replay: int = setting(48, "earlier successes that join a phase's training; not reported")
-    low_perplexity: float = setting(1 / 0.9, "replayed actions below this are too easy (Table 8)")
-    high_perplexity: float = setting(1 / 0.5, "replayed actions above this are too far off (Table 8)")
+    replay: int = setting(120, "earlier successes that join a phase's training; not reported")
+    low_perplexity: float = setting(1.0, "actions below this are left out as too easy; Table 8 has 1/0.9, with which a model this small learns less")
+    high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
     micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
     parallel: int = setting(12, "browser pages at once")
@@ -90,7 +91,16 @@ class Config:
 
 # Settings that may differ when a run goes on: they do not change what is computed.
 FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "headed")
-PAPER = {"optimizer": "adamw", "gamma": 0.9, "batch_size": 128, "actor_learning_rate": 1e-6, "value_learning_rate": 1e-6, "potential_learning_rate": 2e-5}
+PAPER = {
+    "gamma": 0.9,
+    "optimizer": "adamw",
+    "schedule": "constant",
+    "batch_size": 128,
+    "actor_learning_rate": 1e-6,
+    "value_learning_rate": 1e-6,
+    "potential_learning_rate": 2e-5,
+    "low_perplexity": 1 / 0.9,
+}
 
 
 # --- Algorithm 2: the phases -------------------------------------------------------------------------------------------
@@ -140,7 +150,7 @@ def warm_up(config: Config, here: Path, demonstrations: list[Trajectory]) -> Pat
             log_p, _ = model.token_log_probs([prompt for prompt, _ in batch], [action for _, action in batch])
             return -log_p.sum(-1)
 
-        fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up", schedule=falling)
+        fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up")
         model.save(folder)
 
     return piece(config, here / "policy", make)
@@ -208,9 +218,8 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
         A = [advantages(config, d.episode, v, p) for d, v, p in zip(data, V, P)]
         model = load_for_training(LocalModel, policy, config)
         transitions = [pair for d in data for pair in d.transitions()]
-        is_fresh = np.repeat([i < len(fresh) for i in range(len(data))], [len(d.actions) for d in data])
         log_ref, ppl = reference(config, model, transitions)  # π_ref is the policy at the phase's start
-        kept = is_fresh | keep_moderate(ppl, config.low_perplexity, config.high_perplexity)
+        kept = keep_moderate(ppl, config.low_perplexity, config.high_perplexity)
         samples = [(*pair, r, a) for pair, r, a, keep in zip(transitions, log_ref, np.concatenate(A), kept) if keep]
 
         def loss(batch):
@@ -223,8 +232,7 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
             config, model.model, samples, loss, epochs=config.actor_epochs, rate=config.actor_learning_rate, key=f"{here.name} actor"
         )
         model.save(folder)
-        kept_of_replay = float(kept[~is_fresh].mean()) if (~is_fresh).any() else math.nan
-        write_losses(folder, {"actor_loss": mean, "kept_of_replay": kept_of_replay})
+        write_losses(folder, {"actor_loss": mean, "kept": float(kept.mean())})
 
     return piece(config, here / "policy", make), value, potential
 
@@ -305,19 +313,7 @@ def reference(config: Config, model: LocalModel, transitions) -> tuple[np.ndarra
 # --- optimisation --------------------------------------------------------------------------------------------------------
 
 
-def constant(progress: float) -> float:
-    """Factor on the learning rate after `progress` in [0, 1): Table 6's schedule."""
-    return 1.0
-
-
-def falling(progress: float) -> float:
-    """From 1 to 0 in a straight line: the warm-up ends settled (WebRL's has a cosine)."""
-    return 1.0 - progress
-
-
-def fit(
-    config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str, schedule=constant
-) -> float:
+def fit(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str) -> float:
     """Gradient steps over shuffled batches; returns the mean loss of the last epoch (NaN without samples).
 
     samples   tuples that begin with a prompt's token ids
@@ -338,8 +334,9 @@ def fit(
             order, total = rng.permutation(len(samples)), 0.0
             batches = np.array_split(order, math.ceil(len(order) / config.batch_size))
             for step, batch in enumerate(batches):
+                done = (epoch + step / len(batches)) / epochs
                 for group, peak in zip(groups, peaks):
-                    group["lr"] = peak * schedule((epoch + step / len(batches)) / epochs)
+                    group["lr"] = peak * (1 - done if config.schedule == "falling" else 1)
                 for part in micro_batches(config, batch, [samples[i][0] for i in batch]):
                     loss = loss_of([samples[i] for i in part]).sum()
                     (loss / len(batch)).backward()
@@ -355,8 +352,7 @@ def fit(
 def make_optimizers(module, rate: float, kind: str) -> list[torch.optim.Optimizer]:
     """"adamw": AdamW on everything.  "muon": Muon on the matrices at ten times `rate`, AdamW on embeddings, norms and heads.
 
-    At the pocket model's size Muon learns more from as many samples: after three passes over 300 demonstrations, 73% of the
-    next actions on unseen tasks were the oracle's, with AdamW at its best rate 67%.
+    At the pocket model's size Muon learns more from as many samples than AdamW does at its best rate.
     """
     if kind == "adamw":
         return [torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=0.0)]
@@ -502,7 +498,7 @@ def problems(config: Config) -> list[str]:
     for key, (low, high) in shares.items():
         if not low <= getattr(config, key) <= high:
             found.append(f"--{key.replace('_', '-')}: expected a number from {low:g} to {high:g}, got {getattr(config, key)}")
-    for key, choices in {"optimizer": ("muon", "adamw"), "checkpointing": ("auto", "on", "off")}.items():
+    for key, choices in {"optimizer": ("muon", "adamw"), "schedule": ("falling", "constant"), "checkpointing": ("auto", "on", "off")}.items():
         if getattr(config, key) not in choices:
             found.append(f"--{key}: expected one of {', '.join(choices)}, got {getattr(config, key)!r}")
     if not config.name or "/" in config.name or config.name.startswith("."):

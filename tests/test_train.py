@@ -273,7 +273,7 @@ def test_metrics_have_a_line_a_phase(small_run):
         assert set(line) == set(lines[-1]) or line["phase"] == 0
     for line in lines[1:]:
         assert math.isfinite(line["actor_loss"]) and math.isfinite(line["value_loss"])
-        assert line["kept_of_replay"] == 1  # nothing is filtered with these limits
+        assert line["kept"] == 1  # nothing is filtered with these limits
 
 
 def test_each_phase_changes_the_policy_and_the_critics(small_run):
