@@ -71,7 +71,7 @@ class Config:
     beta: float = setting(0.5, "β of Eq. 8, how closely π stays to π_ref; not reported")
     optimizer: str = setting("muon", "'muon' (matrices; AdamW for the rest) or 'adamw', as the paper's baselines have it")
     schedule: str = setting("falling", "learning rate over a phase's updates: 'falling' to 0 in a straight line, or 'constant' (Table 6)")
-    actor_learning_rate: float = setting(5e-4, "Table 6 has 1e-6 at 12 B parameters")
+    actor_learning_rate: float = setting(1e-4, "Table 6 has 1e-6 at 12 B parameters")
     value_learning_rate: float = setting(3e-4, "Table 6 has 1e-6 at 12 B parameters")
     potential_learning_rate: float = setting(1e-3, "higher than the others' (A.4); Table 6 has 2e-5 at 12 B parameters")
     actor_epochs: int = setting(1, "passes a phase (Table 6)")

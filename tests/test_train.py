@@ -37,7 +37,7 @@ def fitted(model, **settings):
     def loss(batch):
         return -model.token_log_probs(*zip(*batch))[0].sum(-1)
 
-    last = fit(Config(**{"batch_size": 5, **settings}), model.model, samples, loss, epochs=2, rate=1e-3, key="test")
+    last = fit(Config(**{"batch_size": 5, "optimizer": "adamw", **settings}), model.model, samples, loss, epochs=2, rate=1e-3, key="test")
     return last, model.model.state_dict()
 
 
@@ -112,8 +112,8 @@ def elsewhere(tmp_path, monkeypatch):
 
 def test_the_command_line_is_made_of_the_settings(elsewhere):
     assert parse([]) == Config()
-    assert parse(["--phases", "2", "--gamma", "0.9", "--no-checkpointing", "--tasks-per-phase=7"]) == Config(
-        phases=2, gamma=0.9, checkpointing=False, tasks_per_phase=7
+    assert parse(["--phases", "2", "--gamma", "0.9", "--checkpointing", "off", "--tasks-per-phase=7"]) == Config(
+        phases=2, gamma=0.9, checkpointing="off", tasks_per_phase=7
     )
     assert parse(["--preset", "paper"]) == Config(**PAPER)
     assert parse(["--preset", "paper", "--gamma", "0.5"]).gamma == 0.5
@@ -134,6 +134,7 @@ def test_the_command_line_is_made_of_the_settings(elsewhere):
         ("--model=no_such_folder", "no folder or file 'no_such_folder'"),
         ("--tasks=pol", "got 'pol'"),
         ("--max-steps=many", "invalid int value"),
+        ("--optimizer=sgd", "--optimizer: expected one of muon, adamw, got 'sgd'"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_work(elsewhere, capsys, argument, complaint):
@@ -150,7 +151,7 @@ def test_a_hub_id_is_no_problem(elsewhere):
 def test_a_folder_keeps_its_settings(elsewhere):
     folder = train.open_run(Config(seed=3))
     assert json.loads((folder / "config.json").read_text())["seed"] == 3
-    free = dict(phases=9, parallel=2, micro_batch_tokens=5, checkpointing=False, device="cpu", headed=True)
+    free = dict(phases=9, parallel=2, micro_batch_tokens=5, checkpointing="off", device="cpu", headed=True)
     assert set(free) == set(FREE)
     assert train.open_run(Config(seed=3, **free)) == folder
     with pytest.raises(ValueError, match="seed was 3 and is now 4.*another --name"):
