@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import re
 import zlib
@@ -107,6 +106,11 @@ class LocalModel:
     def __init__(self, model, tokenizer, device: str | torch.device | None = None, *, max_prompt_tokens: int = 4096):
         self.device = torch.device(device or default_device())
         self.model = model.to(self.device)
+        for part in self.model.modules():  # no dropout: π/π_ref must be 1 before the first update
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+            elif hasattr(part, "attention_dropout"):
+                part.attention_dropout = 0.0
         self.tokenizer = tokenizer
         self.max_prompt_tokens = max_prompt_tokens
         ends = getattr(model.generation_config, "eos_token_id", None) or tokenizer.eos_token_id
@@ -129,11 +133,6 @@ class LocalModel:
         """As ``transformers`` reads it; 32-bit weights stay 32-bit, so that training resumes with nothing lost."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-
-    def frozen_copy(self) -> "LocalModel":
-        """π_ref: the same weights, which later updates do not touch."""
-        weights = copy.deepcopy(self.model).requires_grad_(False).eval()
-        return LocalModel(weights, self.tokenizer, self.device, max_prompt_tokens=self.max_prompt_tokens)
 
     def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation) -> str:
         """The state as this model is asked about it: a chat model, which was not trained on our actions, gets their guide."""

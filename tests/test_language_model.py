@@ -100,7 +100,6 @@ def test_a_long_prompt_keeps_its_beginning_and_its_end(tiny_model):
     whole = model.prompt_ids(LONG)
     model.max_prompt_tokens = 20
     assert model.prompt_ids(LONG) == whole[:10] + whole[-10:]
-    assert model.frozen_copy().prompt_ids(LONG) == whole[:10] + whole[-10:]
 
 
 def test_a_demonstration_ends_with_the_end_token(tiny_model, tokenizer):
@@ -144,25 +143,12 @@ def test_padding_does_not_change_scores(tiny_model, dtype, tolerance):
 
 def test_the_ratio_to_the_reference_is_one_before_the_first_update(tiny_model):
     model = tiny_model(torch.float32, attention_dropout=0.1)
-    reference = model.frozen_copy()
     batch = [model.prompt_ids(prompt) for prompt in PROMPTS], [model.reply_ids("go_back")] * 3
-    model.model.eval()
-    log_pi, log_ref = model.token_log_probs(*batch)[0], reference.token_log_probs(*batch)[0]
-    assert (log_pi - log_ref).abs().max() == 0
-    assert log_pi.requires_grad and not log_ref.requires_grad
-
-
-def test_updates_do_not_reach_the_reference(tiny_model):
-    model = tiny_model()
-    reference = model.frozen_copy()
-    batch = [model.prompt_ids(SHORT)], [model.reply_ids("go_back")]
-    before = reference.token_log_probs(*batch)[0]
-    model.token_log_probs(*batch)[0].sum().backward()
     with torch.no_grad():
-        for parameter in model.model.parameters():
-            parameter += 0.1 * parameter.grad
-    assert torch.equal(reference.token_log_probs(*batch)[0], before)
-    assert (model.token_log_probs(*batch)[0] - before).sum() > 0
+        model.model.eval()
+        log_ref = model.token_log_probs(*batch)[0]
+    model.model.train()  # as the actor's update has it
+    assert (model.token_log_probs(*batch)[0] - log_ref).abs().max() == 0
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
