@@ -12,13 +12,8 @@ any moment, and the same command goes on from the last finished piece, with the 
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import gc
 import json
-import math
-import os
-import shutil
 import sys
 import time
 import zlib
@@ -40,67 +35,11 @@ from environment.browser import EnvironmentFailure
 from environment.rollout import OraclePolicy, rollout
 from environment.tasks import load_tasks, perturb
 from language_model import LanguagePolicy, LocalModel
+from optimisation import fit, micro_batches
 from progress_labels import progress_labels
-from trajectory import Task, Trajectory, append_trajectories, format_action, read_trajectories, task_from_json
-
-
-def setting(default, help: str):
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
-@dataclass(frozen=True)
-class Config:
-    """All settings of a run; the command line is made of them, and they alone are logged."""
-
-    name: str = setting("mira", "the run's folder under runs/")
-    model: str = setting("pocket_model", "π at the start: a folder, a hub id such as google/gemma-3-12b-it, or a .gguf file")
-    tasks: str = setting("pool", "tasks to train on: 'pool' or a file in WebArena's format; 1,573 in the paper (section 5.4)")
-    held_out: str = setting("evaluation", "tasks to evaluate on: 'evaluation' or a file; 165 in the paper (section 6)")
-    seed: int = setting(0, "fixes every random draw of the run")
-    phases: int = setting(6, "rounds of Algorithm 2; the paper's Fig. 10 shows 6")
-    tasks_per_phase: int = setting(64, "episodes collected in a phase; WebRL has 500, the paper does not say")
-    max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
-    temperature: float = setting(1.0, "of the rollouts (Table 6); evaluation is greedy")
-    demonstrations: int = setting(600, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
-    warmup_epochs: int = setting(2, "passes over the demonstrations")
-    warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
-    explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
-    shaping_scale: float = setting(0.3, "α of the shaped reward r + α(P' − P) (Table 7)")
-    gamma: float = setting(1.0, "discount γ; Table 6 has 0.9, with V trained undiscounted: see the README")
-    td_weight: float = setting(0.5, "λ of Eq. 10: 1 = TD error only, 0 = Monte-Carlo only; not reported, WebRL has 0.5")
-    beta: float = setting(0.5, "β of Eq. 8, how closely π stays to π_ref; not reported")
-    optimizer: str = setting("muon", "'muon' (matrices; AdamW for the rest) or 'adamw', as the paper's baselines have it")
-    schedule: str = setting("falling", "learning rate over a phase's updates: 'falling' to 0 in a straight line, or 'constant' (Table 6)")
-    actor_learning_rate: float = setting(1e-4, "Table 6 has 1e-6 at 12 B parameters")
-    value_learning_rate: float = setting(3e-4, "Table 6 has 1e-6 at 12 B parameters")
-    potential_learning_rate: float = setting(1e-3, "higher than the others' (A.4); Table 6 has 2e-5 at 12 B parameters")
-    actor_epochs: int = setting(1, "passes a phase (Table 6)")
-    value_epochs: int = setting(1, "passes a phase (Table 6)")
-    potential_epochs: int = setting(3, "passes a phase (Table 6)")
-    batch_size: int = setting(32, "states in an update; Table 6 has 128, for more episodes a phase")
-    replay: int = setting(120, "earlier successes that join a phase's training; not reported")
-    low_perplexity: float = setting(1.0, "actions below this are left out as too easy; Table 8 has 1/0.9, with which a model this small learns less")
-    high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
-    buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
-    micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
-    parallel: int = setting(12, "browser pages at once")
-    checkpointing: str = setting("auto", "recompute activations in the backward pass: 'on', 'off', 'auto' = from 100 M parameters on")
-    device: str = setting("", "where the models run; default: cuda where there is one, else cpu")
-    headed: bool = setting(False, "show the browser")
-
-
-# Settings that may differ when a run goes on: they do not change what is computed.
-FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "headed")
-PAPER = {
-    "gamma": 0.9,
-    "optimizer": "adamw",
-    "schedule": "constant",
-    "batch_size": 128,
-    "actor_learning_rate": 1e-6,
-    "value_learning_rate": 1e-6,
-    "potential_learning_rate": 2e-5,
-    "low_perplexity": 1 / 0.9,
-}
+from run_folder import open_run, phase_tasks, piece, rng_of, write, write_losses
+from settings import Config, parse
+from trajectory import Task, Trajectory, append_trajectories, format_action, read_trajectories
 
 
 # --- Algorithm 2: the phases -------------------------------------------------------------------------------------------
@@ -117,7 +56,7 @@ def run(config: Config) -> Path:
     policy = warm_up(config, folder / "phase-0", shown)
     buffer.add(shown)
     explored = collect(config, policy, draw(config, pool, config.explorations, "exploration"), folder / "phase-0" / "exploration.jsonl")
-    value, potential = warm_start(config, folder / "phase-0", policy, explored)
+    value, potential = warm_start(config, folder / "phase-0", policy, explored, shown[: config.replay])
     buffer.add(explored)
     report(config, folder, 0, policy, held_out, begin)
 
@@ -150,7 +89,7 @@ def warm_up(config: Config, here: Path, demonstrations: list[Trajectory]) -> Pat
             log_p, _ = model.token_log_probs([prompt for prompt, _ in batch], [action for _, action in batch])
             return -log_p.sum(-1)
 
-        fit(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up")
+        optimise(config, model.model, data, loss, epochs=config.warmup_epochs, rate=config.warmup_learning_rate, key="warm-up")
         model.save(folder)
 
     return piece(config, here / "policy", make)
@@ -207,10 +146,11 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
     """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device."""
     fresh, replayed = evaluation.judged(fresh), evaluation.judged(replayed)
     encoder = load(LocalModel, policy, config)
-    data = [encode(encoder, episode) for episode in [*fresh, *replayed] if episode.steps]
+    own, earlier = ([encode(encoder, episode) for episode in episodes if episode.steps] for episodes in (fresh, replayed))
     del encoder
-    value = train_value(config, here / "value", value, data)
-    potential = train_potential(config, here / "potential", potential, data)
+    value = train_value(config, here / "value", value, own)
+    potential = train_potential(config, here / "potential", potential, own)
+    data = [*own, *earlier]
 
     def make(folder: Path) -> None:
         V = predict(config, value, data)
@@ -228,9 +168,8 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
             targets = torch.tensor([log_pi_ref, advantage], device=model.device, dtype=torch.float32)
             return regression_loss(log_pi, *targets, beta=config.beta)
 
-        mean = fit(
-            config, model.model, samples, loss, epochs=config.actor_epochs, rate=config.actor_learning_rate, key=f"{here.name} actor"
-        )
+        key = f"{here.name} actor"
+        mean = optimise(config, model.model, samples, loss, epochs=config.actor_epochs, rate=config.actor_learning_rate, key=key)
         model.save(folder)
         write_losses(folder, {"actor_loss": mean, "kept": float(kept.mean())})
 
@@ -274,18 +213,21 @@ def train_critic(config, target: Path, start: Path, samples, loss_of, epochs: in
             return loss_of(critic(states), torch.tensor(labels, device=critic.tokens.device))
 
         key = f"{target.parent.name} {target.name}"
-        mean = fit(config, critic, samples, loss, epochs=epochs, rate=rate, key=key)
+        mean = optimise(config, critic, samples, loss, epochs=epochs, rate=rate, key=key)
         critic.save(folder)
         write_losses(folder, {f"{target.name}_loss": mean})
 
     return piece(config, target, make)
 
 
-def warm_start(config: Config, here: Path, policy: Path, explored: list[Trajectory]) -> tuple[Path, Path]:
-    """Both critics before the first phase, on what the warm-up policy did when it explored (section 5.3)."""
+def warm_start(config: Config, here: Path, policy: Path, explored, shown) -> tuple[Path, Path]:
+    """Both critics before the first phase, on what the warm-up policy did when it explored (section 5.3).
+
+    P learns from successes only, which are few so early, so it sees some demonstrations too.
+    """
     model = load(LocalModel, policy, config)
-    data = [encode(model, episode) for episode in evaluation.judged(explored) if episode.steps]
-    return train_value(config, here / "value", policy, data), train_potential(config, here / "potential", policy, data)
+    own, shown = ([encode(model, episode) for episode in evaluation.judged(episodes) if episode.steps] for episodes in (explored, shown))
+    return train_value(config, here / "value", policy, own), train_potential(config, here / "potential", policy, [*own, *shown])
 
 
 @torch.no_grad()
@@ -294,7 +236,7 @@ def predict(config: Config, critic: Path, data: list[Encoded]) -> list[np.ndarra
     critic = load(Critic, critic, config).eval()
     states = [state for d in data for state in d.states]
     found = np.zeros(len(states), np.float32)
-    for part in micro_batches(config, range(len(states)), states):
+    for part in micro_batches(range(len(states)), states, config.micro_batch_tokens):
         found[part] = critic([states[i] for i in part]).sigmoid().cpu().numpy()
     return np.split(found, np.cumsum([len(d.states) for d in data])[:-1])
 
@@ -304,72 +246,27 @@ def reference(config: Config, model: LocalModel, transitions) -> tuple[np.ndarra
     """log π_ref(a|s), summed over the action's tokens, and each action's perplexity: computed once a phase."""
     model.model.eval()
     log_ref, ppl = np.zeros(len(transitions)), np.zeros(len(transitions))
-    for part in micro_batches(config, range(len(transitions)), [state for state, _ in transitions]):
+    for part in micro_batches(range(len(transitions)), [state for state, _ in transitions], config.micro_batch_tokens):
         log_p, mask = model.token_log_probs(*zip(*[transitions[i] for i in part]))
         log_ref[part], ppl[part] = log_p.sum(-1).cpu(), perplexity(log_p, mask).cpu()
     return log_ref, ppl
 
 
-# --- optimisation --------------------------------------------------------------------------------------------------------
-
-
-def fit(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str) -> float:
-    """Gradient steps over shuffled batches; returns the mean loss of the last epoch (NaN without samples).
-
-    samples   tuples that begin with a prompt's token ids
-    loss_of   list of samples -> per-sample losses
-
-    A batch goes through in micro-batches of like length.  Their losses are summed over samples and divided by the batch's
-    size, so the gradient does not depend on how the batch was cut.
-    """
-    if not samples:
-        return math.nan
-    optimizers = make_optimizers(module, rate, config.optimizer)
-    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-    peaks = [group["lr"] for group in groups]
-    rng, module = rng_of(config, key), module.train()
-    total = math.nan
-    with tqdm(total=epochs * len(samples), desc=key, leave=False) as bar:
-        for epoch in range(epochs):
-            order, total = rng.permutation(len(samples)), 0.0
-            batches = np.array_split(order, math.ceil(len(order) / config.batch_size))
-            for step, batch in enumerate(batches):
-                done = (epoch + step / len(batches)) / epochs
-                for group, peak in zip(groups, peaks):
-                    group["lr"] = peak * (1 - done if config.schedule == "falling" else 1)
-                for part in micro_batches(config, batch, [samples[i][0] for i in batch]):
-                    loss = loss_of([samples[i] for i in part]).sum()
-                    (loss / len(batch)).backward()
-                    total += float(loss.detach())
-                    bar.update(len(part))
-                torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)  # Table 6
-                for optimizer in optimizers:
-                    optimizer.step()
-                    optimizer.zero_grad()
-    return total / len(samples)
-
-
-def make_optimizers(module, rate: float, kind: str) -> list[torch.optim.Optimizer]:
-    """"adamw": AdamW on everything.  "muon": Muon on the matrices at ten times `rate`, AdamW on embeddings, norms and heads.
-
-    At the pocket model's size Muon learns more from as many samples than AdamW does at its best rate.
-    """
-    if kind == "adamw":
-        return [torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=0.0)]
-    is_matrix = {name: p.ndim == 2 and "embed" not in name and "head" not in name for name, p in module.named_parameters()}
-    matrices = [p for name, p in module.named_parameters() if is_matrix[name]]
-    rest = [p for name, p in module.named_parameters() if not is_matrix[name]]
-    return [torch.optim.Muon(matrices, lr=10 * rate, weight_decay=0.0), torch.optim.AdamW(rest, lr=rate, weight_decay=0.0)]
-
-
-def micro_batches(config: Config, indices: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """`indices` grouped by the length of their prompts, each group at most `micro_batch_tokens` with padding."""
-    groups: list[list[int]] = []
-    for length, index in sorted(zip(map(len, prompts), indices)):
-        if not groups or length * (len(groups[-1]) + 1) > config.micro_batch_tokens:
-            groups.append([])
-        groups[-1].append(int(index))
-    return groups
+def optimise(config: Config, module, samples: Sequence, loss_of: Callable, *, epochs: int, rate: float, key: str) -> float:
+    """`fit` with the run's settings."""
+    return fit(
+        module,
+        samples,
+        loss_of,
+        rng_of(config, key),
+        epochs=epochs,
+        rate=rate,
+        batch_size=config.batch_size,
+        micro_batch_tokens=config.micro_batch_tokens,
+        optimizer=config.optimizer,
+        schedule=config.schedule,
+        what=key,
+    )
 
 
 def load(kind, source, config: Config):
@@ -386,60 +283,7 @@ def load_for_training(kind, source, config: Config):
     return loaded
 
 
-# --- the run's folder ------------------------------------------------------------------------------------------------------
-
-
-def rng_of(config: Config, *key: str) -> np.random.Generator:
-    """Random numbers for one purpose: the run's seed and the purpose's name fix them, whatever was drawn before."""
-    return np.random.default_rng([config.seed, zlib.crc32("/".join(key).encode())])
-
-
-def piece(config: Config, target: Path, make: Callable[[Path], None]) -> Path:
-    """`target`, made by `make(folder)` unless it is there already; it appears whole or not at all."""
-    if not target.exists():
-        unfinished = target.with_name(target.name + ".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        torch.manual_seed(zlib.crc32(f"{config.seed}/{target.parent.name}/{target.name}".encode()))  # a critic's new head
-        make(unfinished)
-        os.replace(unfinished, target)
-    return target
-
-
-def open_run(config: Config) -> Path:
-    """The run's folder, new or begun before with the same settings; raises `ValueError` on any other."""
-    folder = Path("runs") / config.name
-    folder.mkdir(parents=True, exist_ok=True)
-    file, settings = folder / "config.json", dataclasses.asdict(config)
-    if file.exists():
-        before = json.loads(file.read_text(encoding="utf-8"))
-        changed = [key for key in settings if key not in FREE and before.get(key) != settings[key]]
-        if changed:
-            listed = ", ".join(f"{key} was {before.get(key)!r} and is now {settings[key]!r}" for key in changed)
-            raise ValueError(f"{folder} holds a run with other settings ({listed}); choose another --name or remove the folder")
-    write(file, json.dumps(settings, indent=1))
-    return folder
-
-
-def write(file: Path, text: str) -> None:
-    """In one move, so that a kill leaves the old file or the new one."""
-    unfinished = file.with_name(file.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, file)
-
-
-def write_losses(folder: Path, losses: dict[str, float]) -> None:
-    """Beside the weights, so that a run that goes on reports what it would have reported."""
-    write(folder / "losses.json", json.dumps(losses))
-
-
-def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
-    """The phase's tasks, written down so that a look at the folder shows what the curriculum chose."""
-    file = here / "tasks.jsonl"
-    if not file.exists():
-        here.mkdir(parents=True, exist_ok=True)
-        write(file, "".join(f"{json.dumps(dataclasses.asdict(task))}\n" for task in tasks))
-    return [task_from_json(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+# --- what the user sees ---------------------------------------------------------------------------------------------------
 
 
 def report(config: Config, folder: Path, phase: int, policy: Path, held_out: list[Task], begin: float) -> None:
@@ -469,52 +313,8 @@ def phase_line(record: dict) -> str:
     )
 
 
-# --- the command line --------------------------------------------------------------------------------------------------------
-
-
-def parse(arguments: Sequence[str] | None = None) -> Config:
-    usage = "python train.py [--setting value ...]   (--help lists them)"
-    parser = argparse.ArgumentParser(usage=usage, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", choices=["pocket", "paper"], default="pocket", help="'paper' takes Table 6's values")
-    for field in dataclasses.fields(Config):
-        how = {"action": argparse.BooleanOptionalAction} if isinstance(field.default, bool) else {"type": type(field.default)}
-        shown = "" if isinstance(field.default, bool) else f" (default: {field.default or 'automatic'})".replace("%", "%%")
-        option = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(option, default=None, help=field.metadata["help"].replace("%", "%%") + shown, **how)
-    given = {key: value for key, value in vars(parser.parse_args(arguments)).items() if value is not None}
-    preset = PAPER if given.pop("preset") == "paper" else {}
-    config = Config(**{**preset, **given})
-    if wrong := problems(config):
-        parser.error("; ".join(wrong))
-    return config
-
-
-def problems(config: Config) -> list[str]:
-    """What is wrong with the settings, found before any work starts."""
-    least = {"phases": 0, "tasks_per_phase": 1, "max_steps": 1, "demonstrations": 1, "warmup_epochs": 0, "explorations": 1}
-    least |= {"actor_epochs": 0, "value_epochs": 0, "potential_epochs": 0, "batch_size": 1, "replay": 0, "buffer": 1, "parallel": 1}
-    found = [f"--{k.replace('_', '-')}: expected at least {v}, got {getattr(config, k)}" for k, v in least.items() if getattr(config, k) < v]
-    shares = {"gamma": (0, 1), "td_weight": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "beta": (1e-6, math.inf)}
-    for key, (low, high) in shares.items():
-        if not low <= getattr(config, key) <= high:
-            found.append(f"--{key.replace('_', '-')}: expected a number from {low:g} to {high:g}, got {getattr(config, key)}")
-    for key, choices in {"optimizer": ("muon", "adamw"), "schedule": ("falling", "constant"), "checkpointing": ("auto", "on", "off")}.items():
-        if getattr(config, key) not in choices:
-            found.append(f"--{key}: expected one of {', '.join(choices)}, got {getattr(config, key)!r}")
-    if not config.name or "/" in config.name or config.name.startswith("."):
-        found.append(f"--name: expected a plain folder name, got {config.name!r}")
-    if not Path(config.model).exists() and (config.model.count("/") != 1 or config.model.startswith((".", "/", "~"))):
-        found.append(f"--model: there is no folder or file {config.model!r}, and a hub id looks like 'google/gemma-3-12b-it'")
-    for key in ("tasks", "held_out"):
-        try:
-            load_tasks(getattr(config, key))
-        except (OSError, ValueError) as error:
-            found.append(f"--{key.replace('_', '-')}: {error}")
-    return found
-
-
 def main() -> None:
-    config = parse()
+    config = parse(description=__doc__)
     transformers.utils.logging.disable_progress_bar()
     try:
         folder = run(config)

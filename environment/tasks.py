@@ -113,7 +113,7 @@ async def score(task: Task, answer: str, tab: Tab, world: World, judge=None) -> 
              that need it raise a ValueError
     """
     result = 1.0
-    for kind in task.eval["eval_types"]:
+    for kind in sorted(task.eval["eval_types"], key="program_html".__eq__):  # the last, since it may leave the agent's page
         match kind:
             case "string_match":
                 result *= string_match(answer, task.eval["reference_answers"], task.intent, judge)
@@ -121,8 +121,8 @@ async def score(task: Task, answer: str, tab: Tab, world: World, judge=None) -> 
                 reference = world.url(task.eval["reference_url"])
                 result *= url_match(tab.page.url, reference, task.eval.get("url_note", "EXACT"))
             case "program_html":
-                for target in task.eval["program_html"]:
-                    result *= await _program_html(target, tab, world)
+                for target in sorted(task.eval["program_html"], key=lambda target: target["url"] != "last"):
+                    result = result and result * await _program_html(target, tab, world)
             case _:
                 raise ValueError(f"task {task.task_id}: unknown evaluator {kind!r}")
     return result

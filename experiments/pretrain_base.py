@@ -7,7 +7,7 @@
 3. *Said-again* sequences (a random list of tokens, repeated) until the repeats are predicted: this is how attention learns to
    copy, and it comes late and all at once.
 4. Pages, each with many exercises of one step: the control that an instruction names, the text it quotes, the value beside a
-   name.
+   name.  The page's own text is learned too at first; later only the exercises are, since the names on a page are random.
 5. The reading test: the same kind of exercise on pages of worlds that training never saw.
 """
 
@@ -19,6 +19,7 @@ import math
 import random
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,7 +31,7 @@ from environment.rollout import Episode, rollout
 from environment.tasks import SPLITS, load_tasks
 from environment.websites import SITES
 from environment.websites.words import ADJECTIVES, NOUNS, PEOPLE, phrase
-from train import make_optimizers
+from optimisation import make_optimizers
 from trajectory import Action, Step, Task, as_text, quote
 
 VOCABULARY = 2048
@@ -144,7 +145,7 @@ def exercises(page: str, rng: random.Random, count: int) -> list[tuple[list[str]
 
     Several fields in one instruction come with the first of them done, so that the next one has to be found.
     """
-    found, fields = [], []
+    named, asked, fields = [], [], []
     for line in page.splitlines()[2:]:
         for match in CONTROL.finditer(line):
             role, name, state, rest = match[1], match[2], match[3], line[match.end(2) :].strip()
@@ -157,18 +158,20 @@ def exercises(page: str, rng: random.Random, count: int) -> list[tuple[list[str]
                 if options:
                     fields.append((CHOOSE_WORDS, f"select combobox {name}", name, rng.choice(options)))
             else:
-                found.append(([], rng.choice(CLICK_WORDS).format(name=name), f"click {role} {name}"))
-            found += [([], question, f"stop {answer}") for question, answer in facts(name, rest, rng)]
+                named.append(([], rng.choice(CLICK_WORDS).format(name=name), f"click {role} {name}"))
+            asked += [([], question, f"stop {answer}") for question, answer in facts(name, rest, rng)]
         words = CONTROL.sub("", line).split()
         if len(words) >= 2 and words[0].endswith(":"):
-            found.append(([], f"what is {quote(words[0][:-1])}", f"stop {quote(' '.join(words[1:3]))}"))
+            asked.append(([], f"what is {quote(words[0][:-1])}", f"stop {quote(' '.join(words[1:3]))}"))
         elif len(words) >= 3:
             at = rng.randrange(len(words) - 2)
-            found.append(([], f"what comes after {' '.join(words[at : at + 2])}", f"stop {quote(words[at + 2])}"))
+            asked.append(([], f"what comes after {' '.join(words[at : at + 2])}", f"stop {quote(words[at + 2])}"))
     text = quote(some_text(rng))
-    found.append(([], f"answer {text}", f"stop {text}"))
-    rng.shuffle(found)
-    return [*(several(fields, rng) for _ in range(min(4, count // 2) if fields else 0)), *found][:count]
+    named.append(([], f"answer {text}", f"stop {text}"))
+    filled = [several(fields, rng) for _ in range(count // 3 if fields else 0)]
+    asked = rng.sample(asked, min(len(asked), (count - len(filled)) // 2))
+    named = rng.sample(named, min(len(named), count - len(filled) - len(asked)))
+    return rng.sample([*filled, *asked, *named], len(filled) + len(asked) + len(named))
 
 
 def facts(name: str, rest: str, rng: random.Random) -> list[tuple[str, str]]:
@@ -206,11 +209,11 @@ def some_text(rng: random.Random) -> str:
     return rng.choice(PEOPLE) if kind < 0.85 else str(rng.randint(1, 999))
 
 
-def page_example(page: str, tokenizer, rng: random.Random, longest: int = 640) -> tuple[list[int], list[int]]:
-    """(tokens, labels): a page, then exercises; the loss is on the actions and on the page's own text."""
+def page_example(page: str, tokenizer, rng: random.Random, *, text: bool, longest: int = 640) -> tuple[list[int], list[int]]:
+    """(tokens, labels): a page, then exercises; the loss is on the actions and, with `text`, on the page's own text."""
     tokens = [tokenizer.bos_token_id] + tokenizer.encode(f"page:\n{page}", add_special_tokens=False)
-    labels = list(tokens)
-    for done, instruction, action in exercises(page, rng, 10):
+    labels = list(tokens) if text else [-100] * len(tokens)
+    for done, instruction, action in exercises(page, rng, 12):
         asked = tokenizer.encode(ask(done, instruction), add_special_tokens=False)
         told = tokenizer.encode(action, add_special_tokens=False) + [tokenizer.eos_token_id]
         tokens += asked + told
@@ -272,9 +275,9 @@ def train(model, make_batch, steps: int, what: str, *, opts, warm: int = 30, coo
         for group, peak in zip((g for opt in opts for g in opt.param_groups), peaks):
             group["lr"] = peak * scale
         data = make_batch()
-        with torch.autocast("cpu", torch.bfloat16):
-            logits = model(input_ids=data["input_ids"]).logits
-        loss = torch.nn.functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), data["labels"][:, 1:].flatten(), ignore_index=-100)
+        told = data["labels"][:, 1:] != -100
+        hidden = model.model(input_ids=data["input_ids"]).last_hidden_state[:, :-1][told]  # logits only where there is a loss
+        loss = torch.nn.functional.cross_entropy(model.lm_head(hidden), data["labels"][:, 1:][told])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for opt in opts:
@@ -330,8 +333,8 @@ def main() -> None:
     def copy_batch():
         return batch([said_again(rng) for _ in range(64)])
 
-    def page_batch():
-        return batch([*(page_example(rng.choice(pages["train"]), tokenizer, rng) for _ in range(12)), said_again(rng)])
+    def page_batch(text: bool):
+        return batch([*(page_example(rng.choice(pages["train"]), tokenizer, rng, text=text) for _ in range(12)), said_again(rng)])
 
     for part in range(len(done), PARTS + 1):
         if part == 0:
@@ -339,7 +342,8 @@ def main() -> None:
             print(f"said again: loss {loss:.3f} (chance {math.log(VOCABULARY):.2f}), {time.time() - begin:.0f} s", flush=True)
         else:
             cool = 0.8 if part == PARTS else 0.0
-            train(model, page_batch, args.page_steps // PARTS, f"pages {part}/{PARTS}", opts=opts, cool=cool)
+            make_batch = partial(page_batch, text=part == 1)
+            train(model, make_batch, args.page_steps // PARTS, f"pages {part}/{PARTS}", opts=opts, cool=cool)
             right = reading_test(model, tokenizer, pages["test"], 0)
             print(f"reading test on unseen pages: {right:.3f}, {time.time() - begin:.0f} s", flush=True)
         save(model, tokenizer, work / f"part-{part}")

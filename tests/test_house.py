@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[1]
 STORIES = [
     {"trajectory"},
     {"progress_labels", "advantage", "actor_loss"},  # the equations
-    {"language_model", "critics", "environment"},  # the edges
+    {"language_model", "critics", "environment", "optimisation"},  # the edges
     {"subgoals", "milestoning", "failure_analysis", "curriculum", "evaluation"},  # the concepts
+    {"settings", "run_folder"},
     {"train", "run_agent", "experiments"},
 ]
 STORY = {name: story for story, names in enumerate(STORIES) for name in names}

@@ -1,4 +1,4 @@
-"""The training loop: its optimisation, its folder, and two small phases in a real browser, stopped and gone on with."""
+"""The training loop: one episode's numbers, and two small phases in a real browser, stopped and gone on with."""
 
 import contextlib
 import dataclasses
@@ -12,65 +12,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import train
 from environment.tasks import load_tasks
-from train import FREE, PAPER, Config, advantages, encode, fit, micro_batches, parse, piece, problems, rng_of, run
+from settings import Config
+from train import advantages, encode, run
 from trajectory import Action, Observation, Step, Task, Trajectory, read_trajectories
-
-# --- optimisation -----------------------------------------------------------------------------------------------
-
-
-def test_micro_batches_group_prompts_of_like_length():
-    # sorted by length 1, 3, 5, 9: 3·2 = 6 fits into 6, 5·3 does not, and 9 alone is more than 6 but has to go
-    prompts = [[0] * length for length in (5, 1, 9, 3)]
-    assert micro_batches(Config(micro_batch_tokens=6), [10, 11, 12, 13], prompts) == [[11, 13], [10], [12]]
-    assert micro_batches(Config(), [10, 11, 12, 13], prompts) == [[11, 13, 10, 12]]
-
-
-TEXTS = ("page:\n", "page:\nquiet harbor\n" * 20, "page:\nquiet\n" * 3, "task: go\n", "page:\nred\n" * 9)
-REPLIES = ("go_back", 'stop "a much longer answer than that"', 'click link "x"', "scroll down", 'press "Enter"')
-
-
-def fitted(model, **settings):
-    samples = [(model.prompt_ids(text), model.reply_ids(reply)) for text, reply in zip(TEXTS, REPLIES)]
-
-    def loss(batch):
-        return -model.token_log_probs(*zip(*batch))[0].sum(-1)
-
-    last = fit(Config(**{"batch_size": 5, "optimizer": "adamw", **settings}), model.model, samples, loss, epochs=2, rate=1e-3, key="test")
-    return last, model.model.state_dict()
-
-
-def test_how_a_batch_is_cut_changes_nothing(tiny_model):
-    whole, weights = fitted(tiny_model(), micro_batch_tokens=10**6)
-    start = tiny_model().model.state_dict()
-    for tokens in (1, 100):
-        cut, others = fitted(tiny_model(), micro_batch_tokens=tokens)
-        assert cut == pytest.approx(whole, rel=1e-6)
-        for name, weight in weights.items():
-            # the scores are summed in 32 bits; Adam's first steps have the size of the rate, whatever the gradient's
-            torch.testing.assert_close(others[name], weight, rtol=0, atol=2e-5, msg=name)
-            assert not torch.equal(weight, start[name]), name
-
-
-def test_the_order_of_samples_is_the_runs_own(tiny_model):
-    first, same, other = (fitted(tiny_model(), batch_size=2, seed=seed)[1] for seed in (0, 0, 1))
-    assert all(torch.equal(first[name], same[name]) for name in first)
-    assert not all(torch.equal(first[name], other[name]) for name in first)
-
-
-def test_fitting_lowers_the_loss_and_nothing_to_fit_is_no_loss(tiny_model):
-    model = tiny_model()
-    before, _ = fitted(model)
-    after, _ = fitted(model)
-    assert after < before
-    assert math.isnan(fit(Config(), model.model, [], None, epochs=1, rate=1, key="none"))
-
-
-def test_random_numbers_depend_on_seed_and_purpose_only():
-    draws = [rng_of(Config(seed=seed), *key).random() for seed, *key in ((0, "a"), (0, "a"), (0, "b"), (1, "a"), (0, "a", "b"))]
-    assert draws[0] == draws[1] and len(set(draws)) == 4
-
 
 # --- one episode ------------------------------------------------------------------------------------------------
 
@@ -98,88 +43,6 @@ def test_an_episode_is_scored_on_the_ids_that_were_generated(tiny_model):
     text = model.tokenizer.decode(told.states[1], skip_special_tokens=True)
     assert text == 'page:\nT\n/\npage 1\ndone:\nclick link "Posts"\ntask: Go there\naction:\n'
     assert encode(model, episode(actions, True, token_ids=(9, 9, 2))).actions == [(9, 9, 2)] * 2
-
-
-# --- settings ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pocket_model").mkdir()
-    return tmp_path
-
-
-def test_the_command_line_is_made_of_the_settings(elsewhere):
-    assert parse([]) == Config()
-    assert parse(["--phases", "2", "--gamma", "0.9", "--checkpointing", "off", "--tasks-per-phase=7"]) == Config(
-        phases=2, gamma=0.9, checkpointing="off", tasks_per_phase=7
-    )
-    assert parse(["--preset", "paper"]) == Config(**PAPER)
-    assert parse(["--preset", "paper", "--gamma", "0.5"]).gamma == 0.5
-    assert set(FREE) | set(PAPER) <= {field.name for field in dataclasses.fields(Config)}
-    assert all(field.metadata["help"] for field in dataclasses.fields(Config))
-
-
-@pytest.mark.parametrize(
-    "argument, complaint",
-    [
-        ("--phases=-1", "--phases: expected at least 0, got -1"),
-        ("--batch-size=0", "--batch-size: expected at least 1"),
-        ("--gamma=1.5", "--gamma: expected a number from 0 to 1, got 1.5"),
-        ("--gamma=nan", "--gamma: expected a number from 0 to 1"),
-        ("--beta=0", "--beta"),
-        ("--name=a/b", "plain folder name"),
-        ("--name=..", "plain folder name"),
-        ("--model=no_such_folder", "no folder or file 'no_such_folder'"),
-        ("--tasks=pol", "got 'pol'"),
-        ("--max-steps=many", "invalid int value"),
-        ("--optimizer=sgd", "--optimizer: expected one of muon, adamw, got 'sgd'"),
-    ],
-)
-def test_wrong_settings_are_refused_before_any_work(elsewhere, capsys, argument, complaint):
-    with pytest.raises(SystemExit) as stop:
-        parse([argument])
-    assert stop.value.code == 2 and complaint in capsys.readouterr().err
-    assert not (elsewhere / "runs").exists()
-
-
-def test_a_hub_id_is_no_problem(elsewhere):
-    assert problems(Config(model="google/gemma-3-12b-it")) == []
-
-
-def test_a_folder_keeps_its_settings(elsewhere):
-    folder = train.open_run(Config(seed=3))
-    assert json.loads((folder / "config.json").read_text())["seed"] == 3
-    free = dict(phases=9, parallel=2, micro_batch_tokens=5, checkpointing="off", device="cpu", headed=True)
-    assert set(free) == set(FREE)
-    assert train.open_run(Config(seed=3, **free)) == folder
-    with pytest.raises(ValueError, match="seed was 3 and is now 4.*another --name"):
-        train.open_run(Config(seed=4))
-    assert train.open_run(Config(seed=4, name="other")) != folder
-
-
-def test_a_piece_appears_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "run" / "phase-1" / "value"
-
-    def killed(folder):
-        (folder / "half").write_text("half")
-        raise KeyboardInterrupt
-
-    def made(folder):
-        assert not list(folder.iterdir())
-        (folder / "whole").write_text(str(torch.rand(1).item()))
-
-    with pytest.raises(KeyboardInterrupt):
-        piece(Config(), target, killed)
-    assert not target.exists()
-    assert piece(Config(), target, made) == target
-    drawn = (target / "whole").read_text()
-    piece(Config(), target, killed)  # there already
-    assert [path.name for path in target.parent.iterdir()] == ["value"]
-    torch.rand(3)
-    shutil.rmtree(target)
-    assert (piece(Config(), target, made) / "whole").read_text() == drawn  # whatever was drawn before
 
 
 # --- a whole run ------------------------------------------------------------------------------------------------
