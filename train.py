@@ -56,7 +56,7 @@ def run(config: Config) -> Path:
     policy = warm_up(config, folder / "phase-0", shown)
     buffer.add(shown)
     explored = collect(config, policy, draw(config, pool, config.explorations, "exploration"), folder / "phase-0" / "exploration.jsonl")
-    value, potential = warm_start(config, folder / "phase-0", policy, explored, shown[: config.replay])
+    value, potential = warm_start(config, folder / "phase-0", policy, explored, shown[: config.explorations])
     buffer.add(explored)
     report(config, folder, 0, policy, held_out, begin)
 
