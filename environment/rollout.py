@@ -113,10 +113,10 @@ async def _rollout(policy, tasks, max_steps, parallel, headless, done) -> list[T
 
 async def _start(place: _Place, browser: Browser) -> None:
     task = place.episode.task
-    if place.tab:
-        await place.tab.close()
+    emptied = place.tab if place.tab and await place.tab.empty() else None
+    place.tab = None
     place.world.reset(task.world)
-    place.tab = await browser.open(place.world.url(task.start_url))
+    place.tab = await browser.open(place.world.url(task.start_url), instead_of=emptied)
     _saw(place, await place.tab.observe())
 
 

@@ -311,9 +311,9 @@ def reading_test(model, tokenizer, pages: list[str], seed: int, questions: int =
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="pocket_model", help="folder for the model (default: the shipped one)")
-    parser.add_argument("--pages", type=int, default=6000, help="pages to collect")
+    parser.add_argument("--pages", type=int, default=7200, help="pages to collect")
     parser.add_argument("--copy-steps", type=int, default=500, help="said-again steps")
-    parser.add_argument("--page-steps", type=int, default=1200, help="page steps")
+    parser.add_argument("--page-steps", type=int, default=2000, help="page steps")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     work = Path("runs/pretrain_base")

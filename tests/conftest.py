@@ -31,7 +31,7 @@ def tokenizer():
 def tiny_model(tokenizer):
     """tiny_model(dtype=…, seed=…): a random Gemma 3 with a window so short that padding reaches beyond it.
 
-    In double precision nothing is cast to bfloat16, so what must be equal is equal to some twelve digits.
+    In double precision, what must be equal is equal to some twelve digits.
     """
 
     def make(dtype=torch.double, seed=0, **settings):

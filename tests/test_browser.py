@@ -453,6 +453,39 @@ def test_a_browser_that_died_is_the_environments_failure_and_is_started_again(ru
     assert runner.run(play()).text == "home"
 
 
+REMEMBERED = """(async () => {
+  const db = await new Promise((done) => {
+    const asked = indexedDB.open("kept", 1);
+    asked.onupgradeneeded = () => asked.result.createObjectStore("things");
+    asked.onsuccess = () => done(asked.result);
+  });
+  const things = () => db.transaction("things", "readwrite").objectStore("things");
+  const found = [document.cookie, localStorage.kept, sessionStorage.kept, history.length];
+  found.push(await new Promise((done) => { const asked = things().get("a"); asked.onsuccess = () => done(asked.result); }));
+  document.cookie = "kept=1"; localStorage.kept = 1; sessionStorage.kept = 1; things().put(1, "a");
+  return JSON.stringify(found);
+})()"""
+
+
+def test_an_emptied_tab_remembers_nothing(runner, browser, site, visit):
+    page = visit("<p>home", other='<a href="/" target="_blank">More</a>')
+    fresh = page.js(REMEMBERED)
+    assert json.loads(fresh)[:3] == ["", None, None]
+    page.do('goto "/other"')
+    page.do('click link "More"')
+    assert len(page.tab.pages) == 2 and json.loads(page.js(REMEMBERED))[1] == "1"
+    assert page.run(page.tab.empty())
+    assert page.run(browser.open(site.origin + "/", instead_of=page.tab)) is page.tab
+    assert page.js(REMEMBERED) == fresh and len(page.tab.pages) == 1
+    assert page.do("go_back").error == "there is no page to go back to"
+
+
+def test_a_tab_that_cannot_be_emptied_is_replaced(runner, browser, site, visit):
+    page = visit("<p>home")
+    page.run(page.tab.page.close())
+    assert not page.run(page.tab.empty())
+
+
 def test_evaluators_read_pages_of_the_session(visit):
     page = visit("<p id=p>Total: <b>5</b></p>", basket="<div class=b>Two Lamps</div>")
     base = page.tab.home
@@ -470,7 +503,20 @@ def test_evaluators_read_pages_of_the_session(visit):
     assert scored(f"{base}/basket", "document.querySelector('.absent').innerText", must_include=["two"]) == 0
     with pytest.raises(ValueError, match="document"):
         scored("last", "func:login()", must_include=["x"])
-    assert page.tab.page.url == f"{base}/" and len(page.tab.pages) == 1
+    assert len(page.tab.pages) == 1
+
+
+def test_the_agents_page_is_judged_before_an_evaluator_leaves_it(visit):
+    page = visit("<p>home", basket="<p>Two Lamps")
+    base = page.tab.home
+    entries = [
+        {"url": f"{base}/basket", "locator": "", "required_contents": {"must_include": ["lamps"]}},
+        {"url": "last", "locator": "", "required_contents": {"must_include": ["home"]}},
+    ]
+    evaluators = {"program_html": entries, "reference_url": base, "url_note": "EXACT"}
+    task = Task("t", (), "", "", {"eval_types": ["program_html", "url_match"], **evaluators})
+    with World() as world:
+        assert page.run(score(task, "", page.tab, world)) == 1
 
 
 def test_all_evaluators_of_a_task_must_pass(visit):

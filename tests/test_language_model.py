@@ -127,7 +127,7 @@ def test_scores_follow_the_definition(tiny_model):
     assert mask.all()
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.double, 1e-6), (torch.float32, 0.15)])  # float32 computes in bfloat16
+@pytest.mark.parametrize("dtype, tolerance", [(torch.double, 1e-6), (torch.float32, 1e-4)])
 def test_padding_does_not_change_scores(tiny_model, dtype, tolerance):
     model = tiny_model(dtype)
     prompts = [model.prompt_ids(prompt) for prompt in PROMPTS]
