@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import shutil
 import zlib
@@ -66,8 +67,8 @@ def write(file: Path, text: str) -> None:
 
 
 def write_losses(folder: Path, losses: dict[str, float]) -> None:
-    """Beside the weights, so that a run that goes on reports what it would have reported."""
-    write(folder / "losses.json", json.dumps(losses))
+    """Beside the weights, so that a run that goes on reports what it would have reported.  Without samples there is no loss."""
+    write(folder / "losses.json", json.dumps({name: loss for name, loss in losses.items() if not math.isnan(loss)}))
 
 
 def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:

@@ -144,10 +144,14 @@ def test_each_phase_changes_the_policy_and_the_critics(small_run):
     home, config = small_run
     for part in ("policy", "value", "potential"):
         weights = [load_file(home / f"runs/small/phase-{phase}/{part}/model.safetensors") for phase in range(3)]
-        for before, after in zip(weights, weights[1:]):
+        for phase, (before, after) in enumerate(zip(weights, weights[1:]), 1):
+            episodes = read_trajectories(home / f"runs/small/phase-{phase}/trajectories.jsonl")
+            learns = part != "potential" or any(played.success for played in episodes)  # P learns from successes only
             assert before.keys() == after.keys()
-            assert any(not torch.equal(before[name], after[name]) for name in before), part
+            assert any(not torch.equal(before[name], after[name]) for name in before) == learns, part
             assert all(torch.isfinite(weight).all() for weight in after.values())
+    shown = json.loads((home / "runs/small/phase-0/potential/losses.json").read_text())  # the demonstrations are successes
+    assert shown["potential_loss"] > 0
     start = load_file(Path(config.model) / "model.safetensors")
     warm = load_file(home / "runs/small/phase-0/policy/model.safetensors")
     assert any(not torch.equal(start[name], warm[name]) for name in start)
