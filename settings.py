@@ -50,7 +50,7 @@ class Config:
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(16, "states in an update; Table 6 has 128, for more episodes a phase")
     replay: int = setting(200, "earlier successes that join a phase's training; not reported")
-    low_perplexity: float = setting(1.02, "actions below this are left out as too easy (a fifth stays); Table 8 has 1/0.9, which leaves 7% here")
+    low_perplexity: float = setting(1.02, "actions below this are left out as too easy; Table 8 has 1/0.9, which leaves few of a model this small")
     high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
     micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")

@@ -142,11 +142,15 @@ def encode(model: LocalModel, episode: Trajectory) -> Encoded:
     return Encoded(episode, states, ids)
 
 
+def encode_all(model: LocalModel, episodes: Sequence[Trajectory]) -> list[Encoded]:
+    """The episodes that say something: at least one action, and not broken off by the environment."""
+    return [encode(model, episode) for episode in evaluation.judged(episodes) if episode.steps]
+
+
 def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path]:
     """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device."""
-    fresh, replayed = evaluation.judged(fresh), evaluation.judged(replayed)
     encoder = load(LocalModel, policy, config)
-    own, earlier = ([encode(encoder, episode) for episode in episodes if episode.steps] for episodes in (fresh, replayed))
+    own, earlier = encode_all(encoder, fresh), encode_all(encoder, replayed)
     del encoder
     value = train_value(config, here / "value", value, own)
     potential = train_potential(config, here / "potential", potential, own)
@@ -226,8 +230,9 @@ def warm_start(config: Config, here: Path, policy: Path, explored, shown) -> tup
     P learns from successes only, which are few so early, so it sees some demonstrations too.
     """
     model = load(LocalModel, policy, config)
-    own, shown = ([encode(model, episode) for episode in evaluation.judged(episodes) if episode.steps] for episodes in (explored, shown))
-    return train_value(config, here / "value", policy, own), train_potential(config, here / "potential", policy, [*own, *shown])
+    own = encode_all(model, explored)
+    value = train_value(config, here / "value", policy, own)
+    return value, train_potential(config, here / "potential", policy, [*own, *encode_all(model, shown)])
 
 
 @torch.no_grad()

@@ -480,7 +480,7 @@ def test_an_emptied_tab_remembers_nothing(runner, browser, site, visit):
     assert page.do("go_back").error == "there is no page to go back to"
 
 
-def test_a_tab_that_cannot_be_emptied_is_replaced(runner, browser, site, visit):
+def test_a_tab_whose_page_is_gone_cannot_be_emptied(visit):
     page = visit("<p>home")
     page.run(page.tab.page.close())
     assert not page.run(page.tab.empty())
