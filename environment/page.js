@@ -1,6 +1,7 @@
 // Runs in every page before its own scripts.  The main functions on `window.__mira`:
 //   snapshot()               the page as text: one line a block, controls as `role "name" state`
 //   locate(role, name, nth)  where to click a control, or why it can't be clicked
+//   refusal(kind, text)      why what `locate` found takes no such action, or ""
 //   settle(limit)            resolves when the page is quiet, or after `limit` milliseconds
 //   opened()                 whether a new tab was asked for since this was last called
 (() => {
@@ -10,16 +11,19 @@
   };
   const INPUT_ROLES = {
     button: "button", submit: "button", reset: "button", image: "button", checkbox: "checkbox", radio: "radio",
-    range: "slider", file: "button", color: "button", hidden: "",
+    range: "slider", file: "button", hidden: "",
   };
   const ARIA_ROLES = new Set(["button", "link", "checkbox", "radio", "tab", "menuitem", "menuitemcheckbox", "menuitemradio",
     "option", "switch", "combobox", "textbox", "searchbox", "spinbutton", "slider", "treeitem"]);
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "SVG", "svg", "CANVAS"]);
-  const MAX_NAME = 120, MAX_OPTIONS = 20;
+  const MAX_NAME = 120, MAX_OPTIONS = 20, MAX_TEXT = 20_000;
+  // Characters that are not seen but turn a line around or split a word; the joiners of emoji and Persian stay.
+  const UNSEEN = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
 
-  const clean = (text) => (text || "").toWellFormed().replace(/[\s\u00a0]+/g, " ").trim();
-  const cut = (text) => (text.length > MAX_NAME ? text.slice(0, MAX_NAME - 1).toWellFormed() + "…" : text);
-  const quote = (text) => JSON.stringify(text);
+  const clean = (text) => (text || "").toWellFormed().replace(UNSEEN, "").replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim();
+  const cut = (text, limit = MAX_NAME) => (text.length > limit ? text.slice(0, limit - 1).toWellFormed() + "…" : text);
+  const escaped = (char) => "\\u" + char.charCodeAt(0).toString(16).padStart(4, "0");
+  const quote = (text) => JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029]/g, escaped).replace(UNSEEN, escaped);
   // Page text must not look like a control: its quotes are escaped, so `role "name"` can only come from here.
   const plain = (text) => text.replace(/[\\"]/g, (c) => "\\" + c);
   // An element with `display: contents` has no box, and so fails `checkVisibility`, but its children are seen.
@@ -30,6 +34,8 @@
     if (ARIA_ROLES.has(stated)) return stated === "searchbox" || stated === "spinbutton" ? "textbox" : stated;
     if (el.tagName === "A") return el.hasAttribute("href") || el.onclick ? "link" : "";
     if (el.tagName === "INPUT") return INPUT_ROLES[el.type] ?? "textbox";
+    // A drawn box or switch: the label stands for a control that is not shown itself.
+    if (el.tagName === "LABEL") return el.control && !visible(el.control) ? INPUT_ROLES[el.control.type] ?? "" : "";
     if (NATIVE_ROLES[el.tagName]) return NATIVE_ROLES[el.tagName];
     if (el.isContentEditable && !el.parentElement?.isContentEditable) return "textbox";
     if (el.hasAttribute("onclick") || (el.tabIndex >= 0 && el.hasAttribute("tabindex"))) return "button";
@@ -38,7 +44,9 @@
 
   function textOf(node) {
     if (node.nodeType === Node.TEXT_NODE) return node.data;
-    if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName)) return "";
+    if (node.nodeType !== Node.ELEMENT_NODE) return "";
+    if (node.tagName === "svg") return ` ${node.getAttribute("aria-label") || node.querySelector("title")?.textContent || ""} `;
+    if (SKIPPED.has(node.tagName)) return "";
     if (node.tagName === "IMG") return ` ${node.alt || ""} `;
     if (!visible(node)) return "";
     return [...(node.shadowRoot || node).childNodes].map(textOf).join(" ".repeat(node.tagName === "BR" ? 1 : 0)) + " ";
@@ -48,14 +56,14 @@
     const root = el.getRootNode();
     const ids = el.getAttribute("aria-labelledby");
     const labelled = ids && ids.split(/\s+/).map((id) => root.getElementById?.(id)?.textContent || "").join(" ");
-    const isField = "labels" in el && role !== "button";
+    const isFile = el.type === "file", isField = "labels" in el && (role !== "button" || isFile);
     const label = isField && el.labels?.length ? [...el.labels].map((l) => labelText(l, el)).join(" ") : "";
     const own = role === "textbox" || role === "combobox" || el.tagName === "INPUT" ? "" : textOf(el);
-    const value = el.tagName === "INPUT" && role === "button" ? el.value || el.alt : "";
+    const value = el.tagName === "INPUT" && role === "button" ? (isFile ? "" : el.value) || el.alt : "";
     for (const name of [labelled, el.getAttribute("aria-label"), label, own, value, el.getAttribute("placeholder"), el.title, el.name]) {
       if (clean(name)) return cut(clean(name));
     }
-    return "";
+    return isFile ? "Choose file" : "";
   }
 
   // A label that wraps its control must not repeat the control's own text.
@@ -86,13 +94,17 @@
     } else if (role === "slider") {
       state.push(quote(String(el.value ?? el.getAttribute("aria-valuenow") ?? "")));
     }
-    if (el.checked || el.getAttribute("aria-checked") === "true") state.push("checked");
+    if ((el.control || el).checked || el.getAttribute("aria-checked") === "true") state.push("checked");
     if (el.getAttribute("aria-selected") === "true") state.push("selected");
     const expanded = el.getAttribute("aria-expanded") ?? (el.tagName === "SUMMARY" ? String(el.parentElement.open) : null);
     if (expanded !== null) state.push(expanded === "true" ? "expanded" : "collapsed");
-    if (el.disabled || el.getAttribute("aria-disabled") === "true") state.push("disabled");
+    if (disabled(el)) state.push("disabled");
+    else if (readOnly(el)) state.push("readonly");
     return state.join(" ");
   }
+
+  const disabled = (el) => (el.control || el).matches(":disabled") || el.closest("[aria-disabled=true], [inert]") !== null;
+  const readOnly = (el) => el.readOnly === true || el.getAttribute("aria-readonly") === "true";
 
   // One walk serves snapshot and locate, so that both count the same controls.
   function walkPage() {
@@ -112,7 +124,7 @@
       if (!text) return;
       const range = node.ownerDocument.createRange();
       range.selectNodeContents(node);
-      if (inView(range.getBoundingClientRect(), offset, window.innerHeight)) push(plain(text));
+      if (inView(range.getBoundingClientRect(), offset, window.innerHeight)) push(plain(cut(text, MAX_TEXT)));
     }
 
     function visitControl(el, role, offset) {
@@ -168,7 +180,7 @@
       return node.childNodes;
     }
 
-    const modal = document.querySelector("dialog:modal");
+    const modal = [...document.querySelectorAll("dialog:modal")].at(-1);
     if (modal) push("dialog"), newLine();
     const root = modal || document.body;
     if (root) for (const child of children(root)) visit(child, { x: 0, y: 0 });
@@ -184,40 +196,78 @@
 
   function locate(role, name, nth) {
     const found = walkPage().controls.filter((control) => control.role === role && control.name === clean(name));
-    if (!found.length) return { reason: `there is no ${role} ${quote(name)} on this page` };
-    if (found.length < nth) return { reason: `there are only ${found.length} of ${role} ${quote(name)}` };
-    const { el, offset } = found[nth - 1];
-    if (el.disabled || el.getAttribute("aria-disabled") === "true") return { reason: `${role} ${quote(name)} is disabled` };
-    window.__mira.target = el;
-    let rect = el.getBoundingClientRect();
-    if (rect.top + offset.y < 0 || rect.bottom + offset.y > window.innerHeight) {
-      el.scrollIntoView({ block: "center" });
-      rect = el.getBoundingClientRect();
+    const said = `${role} ${quote(name)}`;
+    if (!found.length) return { reason: `there is no ${said} on this page` };
+    if (found.length < nth) return { reason: `there are only ${found.length} of ${said}` };
+    const el = (window.__mira.target = found[nth - 1].el);
+    if (disabled(el)) return { reason: `${said} is disabled` };
+    let cover = null;
+    for (const scroll of [false, true]) {  // a bar at an edge of the window covers no control in its middle
+      if (scroll) el.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+      for (const [x, y] of pointsOf(el)) {
+        const place = reach(el, x, y);
+        if ("x" in place) return place;
+        cover ||= scroll && place.cover;
+      }
     }
-    const line = [...el.getClientRects()].find((box) => box.width && box.height) || rect;  // a link may wrap over lines
-    const x = line.left + line.width / 2, y = line.top + line.height / 2;
-    const root = el.getRootNode();
-    const top = (root.elementFromPoint ? root : el.ownerDocument).elementFromPoint(x, y);
-    if (top && top !== el && !el.contains(top) && !top.contains(el) && !top.shadowRoot?.contains(el) && ![...(el.labels || [])].some((l) => l.contains(top))) {
-      return { reason: `${role} ${quote(name)} is covered by ${top.tagName.toLowerCase()} ${quote(cut(clean(top.textContent)))}` };
-    }
-    return { x: x + offset.x, y: y + offset.y };
+    const top = cover && `${cover.tagName.toLowerCase()} ${quote(cut(clean(cover.textContent)))}`;
+    return { reason: top ? `${said} is covered by ${top}` : `${said} is out of reach` };
   }
 
-  // Select the text of the field that `locate` found, so that typing replaces it.  A field that is not typed as one text,
-  // such as a date, is set at once; true when that was done.
-  function selectText(text) {
-    const el = window.__mira.target, view = el.ownerDocument.defaultView;
-    el.focus();
-    if (el.tagName === "INPUT" && /^(date|time|datetime-local|month|week)$/.test(el.type)) {
-      // the prototype's setter, since frameworks put their own on the element
-      Object.getOwnPropertyDescriptor(view.HTMLInputElement.prototype, "value").set.call(el, text);
-      changed(el);
-      return true;
+  // Where a click may be tried: the middle of each line of the control (a link may wrap), then points nearer to its edges.
+  function pointsOf(el) {
+    const boxes = [...el.getClientRects()].filter((box) => box.width && box.height);
+    const at = (across, down) => (box) => [box.left + box.width * across, box.top + box.height * down];
+    return [[0.5, 0.5], [0.1, 0.5], [0.9, 0.5], [0.5, 0.1], [0.5, 0.9]].flatMap(([x, y]) => boxes.map(at(x, y)));
+  }
+
+  // The point of this window where a click reaches `el` at (x, y) of its own, or the element that would take the click instead.
+  function reach(el, x, y) {
+    let top = el.ownerDocument.elementFromPoint(x, y);
+    for (let inner; (inner = top?.shadowRoot?.elementFromPoint(x, y)) && inner !== top; ) top = inner;
+    const takers = [el, ...(el.labels || [])];
+    for (let node = top; !takers.includes(node); node = node.assignedSlot || node.parentNode || node.host) {
+      if (!node) return { cover: top };
     }
+    const frame = el.ownerDocument === document ? null : el.ownerDocument.defaultView.frameElement;
+    if (!frame) return { x, y };
+    const box = frame.getBoundingClientRect();
+    return reach(frame, x + box.left + frame.clientLeft, y + box.top + frame.clientTop);
+  }
+
+  function refusal(kind, text) {
+    const el = window.__mira.target;
+    if (kind === "select") return el.tagName === "SELECT" ? "" : "it is not a list of options";
+    if (kind !== "type") return "";
+    if (readOnly(el)) return "it is read-only";
+    if (el.tagName === "SELECT") return "its options are to be selected, not typed";
+    if (!/^(textbox|combobox|slider)$/.test(roleOf(el))) return "it takes no text";
+    return el.type === "number" && !isFinite(text) ? `it takes only a number, not ${quote(text)}` : "";
+  }
+
+  // A field that is not typed as one text, such as a date, is set at once.  null where this is none, else why it failed, or "".
+  function set(text) {
+    const el = window.__mira.target, before = el.value;
+    if (el.tagName !== "INPUT" || !/^(date|time|datetime-local|month|week|range|color)$/.test(el.type)) return null;
+    el.focus();
+    // the prototype's setter, since frameworks put their own on the element
+    const setter = Object.getOwnPropertyDescriptor(el.ownerDocument.defaultView.HTMLInputElement.prototype, "value").set;
+    setter.call(el, text);
+    const fits = { range: text.trim() && isFinite(text), color: /^#[0-9a-f]{6}$/i.test(text) }[el.type] ?? (el.value || !text);
+    if (!fits) {
+      setter.call(el, before);
+      return `it takes no ${quote(text)}`;
+    }
+    changed(el);
+    return "";
+  }
+
+  // Select what the field holds, so that typing replaces it.
+  function selectText() {
+    const el = window.__mira.target;
+    el.focus();
     if (el.select) el.select();
-    else view.getSelection().selectAllChildren(el);
-    return false;
+    else el.ownerDocument.defaultView.getSelection().selectAllChildren(el);
   }
 
   function changed(el) {
@@ -227,24 +277,23 @@
 
   function choose(text) {
     const el = window.__mira.target;
-    if (el.tagName !== "SELECT") return `it is not a list of options`;
     const option = el.options[optionNames(el).indexOf(clean(text))];
     if (!option) return `it has no option ${quote(text)}`;
-    if (option.disabled) return `its option ${quote(text)} is disabled`;
+    if (option.matches(":disabled")) return `its option ${quote(text)} is disabled`;
     if (el.multiple) option.selected = true;
     else el.selectedIndex = option.index;
     changed(el);
     return "";
   }
 
-  let running = 0, leaving = null, opening = false, listening = null;
+  let running = 0, leaving = null, departures = 0, opening = false, listening = null;
   // A new tab's window is kept, but loses its listeners, when the first page replaces about:blank.  So both remember the page.
   function listen() {
     listening = document;
-    addEventListener("beforeunload", () => { leaving = document; });
+    addEventListener("beforeunload", () => { leaving = document; departures++; });
     addEventListener("submit", (event) => setTimeout(() => {
       if (event.defaultPrevented) return;
-      if (elsewhere(event.target.target)) opening = true;
+      if (elsewhere(event.target.getAttribute("target"))) opening = true;
       else leaving = document;
     }), true);
     addEventListener("click", (event) => {
@@ -278,5 +327,8 @@
     requestAnimationFrame(() => setTimeout(check));
   });
 
-  window.__mira = { snapshot, locate, selectText, choose, settle, opened, stayed: () => { leaving = null; } };
+  // A navigation came to nothing, as with a download: the page stays, unless it set off once more meanwhile.
+  const stayed = () => { if (--departures <= 0) departures = 0, leaving = null; };
+
+  window.__mira = { snapshot, locate, refusal, set, selectText, choose, settle, opened, stayed };
 })();
