@@ -125,7 +125,7 @@ class Tab:
                 seen = json.loads(await self._limited(self.page.evaluate("__mira.snapshot()")))
                 break
             except asyncio.TimeoutError:
-                await self._leave_hung()
+                await self._free()
             except PlaywrightError as problem:  # the page was replaced while we asked
                 self._check_alive()
                 await self._settle()
@@ -250,7 +250,7 @@ class Tab:
             except PlaywrightError:
                 self._check_alive()  # else the page was replaced while we asked
             except asyncio.TimeoutError:
-                return await self._leave_hung()
+                return await self._free()
             try:
                 async with asyncio.timeout(LOAD_LIMIT_S):
                     await self._loaded.wait()
@@ -265,8 +265,20 @@ class Tab:
                 except (PlaywrightError, asyncio.TimeoutError):
                     pass  # it has gone after all
 
-    async def _leave_hung(self) -> None:
-        """A page whose script never ends takes its tab with it: go on in a new one, on the episode's first page."""
+    async def _free(self) -> None:
+        """A page that does not answer waits for one that does not come, or its script never ends.
+
+        The first is told to stay.  The second takes its tab with it: on with a new one, on the episode's first page.
+        """
+        try:
+            async with asyncio.timeout(LOAD_LIMIT_S):
+                session = await self.context.new_cdp_session(self.page)
+                await session.send("Page.stopLoading")
+                await session.detach()
+                await self.page.evaluate("__mira.stayed()")
+            return self._note(f"the next page has not come within {LOAD_LIMIT_S} seconds")
+        except (PlaywrightError, asyncio.TimeoutError):
+            self._check_alive()
         try:
             async with asyncio.timeout(2 * LOAD_LIMIT_S):
                 hung = self.pages[:]
@@ -275,10 +287,8 @@ class Tab:
                 for other in hung:  # they may share the process that hangs
                     await other.close()
                 await page.goto(self._first, wait_until="domcontentloaded")
-        except PlaywrightError:
-            self._check_alive()
-        except asyncio.TimeoutError as error:
-            raise EnvironmentFailure("the page hangs, and cannot be left") from error
+        except (PlaywrightError, asyncio.TimeoutError) as error:
+            raise EnvironmentFailure(f"the page hangs, and cannot be left: {first_line(error)}") from error
         self._note("the page did not answer any more; back to the first page")
 
     async def _new_tab(self, page: Page) -> None:
@@ -332,7 +342,7 @@ class Tab:
             self._check_alive()
             for page in self.pages[1:]:
                 await page.close()
-            await self._limited(self.page.evaluate("sessionStorage.clear()"))
+            await self._limited(self.page.evaluate("window.name = '', sessionStorage.clear()"))
             await self._limited(self.page.goto("about:blank"))
             session = await self.context.new_cdp_session(self.page)
             await session.send("Storage.clearDataForOrigin", {"origin": self.home, "storageTypes": "all"})

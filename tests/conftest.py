@@ -67,7 +67,7 @@ def tiny_checkpoint(tiny_model, tmp_path_factory):
 
 
 class Site:
-    """Pages by path.  A page is HTML, or a status code; `gate` holds back "/late/…" until it is set."""
+    """Pages by path.  A page is HTML, a status code, or a function of the handler; `gate` holds back "/late/…" until it is set."""
 
     def __init__(self):
         self.pages: dict[str, str | int] = {}
@@ -84,6 +84,8 @@ class Site:
                 page = site.pages.get(path, 404)
                 if page == 0:  # hang up without an answer
                     return
+                if callable(page):  # answers for itself
+                    return page(self)
                 self.send_response(page if isinstance(page, int) else 200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.end_headers()
