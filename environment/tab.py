@@ -369,10 +369,12 @@ class Tab:
 
 
 async def evaluate_text(page: Page, expression: str) -> str:
+    """The value of a JavaScript expression as text; "" where there is none or it fails."""
     try:
-        return str(await page.evaluate(expression) or "")
+        value = await page.evaluate(expression)
     except PlaywrightError:
         return ""
+    return "" if value is None else str(value)
 
 
 def origin(url: str) -> str:

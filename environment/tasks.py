@@ -1,8 +1,7 @@
 """What are the tasks, and when is one solved?
 
-Task files have WebArena's own JSON format, so the same loader and evaluators serve PocketArena and WebArena-Lite.  The
-evaluators follow the variant that WebRL and VisualAgentBench use: a score is the product of its parts, and only 1.0 is
-success.  PocketArena's entries add the world's seed, four sub-goals with a check each, and an oracle's actions.
+Task files have WebArena's own JSON format, so the same loader and evaluators (``evaluators``) serve PocketArena and
+WebArena-Lite.  PocketArena's entries add the world's seed, four sub-goals with a check each, and an oracle's actions.
 
 Sub-goal checks stand in for the paper's LLM judge (section 5.1): each is a condition on the page, its address and the
 world's database, so z_t is exact and costs nothing.  `SubgoalChecker` in ``subgoals`` is the judge for other sites.
@@ -15,12 +14,28 @@ import json
 import random
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 from environment.browser import Tab, evaluate_text
+from environment.evaluators import (
+    Judge,
+    clean_answer,
+    exact_match,
+    html_match,
+    must_include,
+    page_expression,
+    page_url,
+    string_match,
+    url_match,
+    words,
+)
 from environment.websites import SITES, World, seeded_database
 from environment.websites.authoring import Draft, Template, Unsuitable, formatted
 from trajectory import Observation, Task, as_text, task_from_json
+
+__all__ = [
+    *("clean_answer", "exact_match", "must_include", "string_match", "url_match", "words"),  # of ``evaluators``
+    *("completed_subgoals", "first_suitable", "instantiate", "load_tasks", "perturb", "score", "templates"),
+]
 
 TASK_FOLDER = Path(__file__).parent / "websites" / "tasks"
 SPLITS = ("evaluation", "pool")
@@ -103,116 +118,36 @@ def _holds(check: dict, url: str, page: str, world: World) -> bool:
     )
 
 
-# --- evaluators ------------------------------------------------------------------------------------------------------
+# --- scores ----------------------------------------------------------------------------------------------------------
 
 
-async def score(task: Task, answer: str, tab: Tab, world: World, judge=None) -> float:
+async def score(task: Task, answer: str, tab: Tab, world: World, judge: Judge | None = None) -> float:
     """The product of the task's evaluators; 1.0 is success.
 
-    judge    callable (question, reference, answer) -> bool for `fuzzy_match` and unachievable tasks; without one, tasks
-             that need it raise a ValueError
+    judge    callable (question, reference, answer) -> bool for `fuzzy_match` and unachievable tasks
+             (`evaluators.model_judge` makes one of a model); without one, tasks that need it raise a ValueError
     """
-    result = 1.0
-    for kind in sorted(task.eval["eval_types"], key="program_html".__eq__):  # the last, since it may leave the agent's page
+    rules, result = task.eval, 1.0
+    for kind in sorted(rules["eval_types"], key="program_html".__eq__):  # the last, since it may leave the agent's page
         match kind:
             case "string_match":
-                result *= string_match(answer, task.eval["reference_answers"], task.intent, judge)
+                note = rules.get("string_note") or ""
+                result *= string_match(answer, rules["reference_answers"], task.intent, judge, note=note)
             case "url_match":
-                reference = world.url(task.eval["reference_url"])
-                result *= url_match(tab.page.url, reference, task.eval.get("url_note", "EXACT"))
+                result *= url_match(tab.page.url, world.url(rules["reference_url"]), rules.get("url_note") or "EXACT")
             case "program_html":
-                for target in sorted(task.eval["program_html"], key=lambda target: target["url"] != "last"):
-                    result = result and result * await _program_html(target, tab, world)
+                last_url = tab.page.url
+                for target in sorted(rules["program_html"], key=lambda target: target["url"] != "last"):
+                    if result == 0:
+                        break
+                    url, expression = target["url"], page_expression(target["locator"])
+                    if url == "last":
+                        found = await evaluate_text(tab.page, expression)
+                    else:
+                        found = await tab.read(page_url(world.url(url), last_url), expression)
+                    result *= html_match(found, target["required_contents"], task.intent, judge)
             case _:
                 raise ValueError(f"task {task.task_id}: unknown evaluator {kind!r}")
-    return result
-
-
-def clean_answer(answer: str) -> str:
-    """
-    >>> clean_answer('"Mia"')
-    'mia'
-    """
-    answer = answer.strip()
-    if len(answer) >= 2 and answer[0] == answer[-1] and answer[0] in "\"'":
-        answer = answer[1:-1]
-    return answer.lower()
-
-
-def exact_match(answer: str, reference: str) -> float:
-    return float(clean_answer(answer) == clean_answer(reference))
-
-
-def must_include(answer: str, reference: str) -> float:
-    """1 when one of the " |OR| " alternatives is in the answer: a single word as a word, a longer one as a substring.
-
-    >>> must_include("it takes 170 minutes", "17")
-    0.0
-    """
-    answer = clean_answer(answer)
-    for alternative in map(clean_answer, reference.split(" |OR| ")):
-        tokens = words(alternative)
-        if (alternative in words(answer)) if len(tokens) == 1 else (alternative in answer):
-            return 1.0
-    return 0.0
-
-
-def words(text: str) -> set[str]:
-    """Tokens as WebArena's evaluator makes them; one with a slash also counts as its parts."""
-    tokens = re.findall(r"[$€£]?\d[\d.,:/%-]*\d%?|[^\W\d_](?:[\w'/-]*\w)?|[$€£]?\d%?|\S", text)
-    return {part for token in tokens for part in (token, *token.split("/"))}
-
-
-def string_match(answer: str, references: dict, intent: str, judge=None) -> float:
-    result = 1.0
-    for how, reference in references.items():
-        match how:
-            case "exact_match":
-                result *= exact_match(answer, reference)
-            case "must_include":
-                for part in reference:
-                    result *= must_include(answer, part)
-            case "fuzzy_match":
-                if reference == "N/A" and clean_answer(answer) == "n/a":
-                    continue
-                if judge is None:
-                    raise ValueError("this task's answer needs a judge model, and none was given")
-                for part in [reference] if isinstance(reference, str) else reference:
-                    result *= float(judge(intent, part, answer))
-            case _:
-                raise ValueError(f"unknown way to match an answer: {how!r}")
-    return result
-
-
-def url_match(url: str, reference: str, note: str = "EXACT") -> float:
-    """EXACT: the address equals one alternative; GOLD in PRED: it contains one.  A final "/" does not count.
-
-    >>> url_match("http://h/a/?q=1", "http://h/a?q=1")
-    1.0
-    """
-
-    def plain(address: str) -> str:
-        parts = urlsplit(address.replace("localhost", "127.0.0.1"))
-        query = sorted((key, value) for key, values in parse_qs(parts.query).items() for value in values)
-        return f"{parts.netloc}{parts.path.rstrip('/')}" + (f"?{query}" if query else "")
-
-    alternatives = reference.split(" |OR| ")
-    if note == "EXACT":
-        return float(any(plain(url) == plain(alternative) for alternative in alternatives))
-    if note == "GOLD in PRED":
-        return float(any(alternative.rstrip("/") in url for alternative in alternatives))
-    raise ValueError(f"unknown url_note {note!r}: expected 'EXACT' or 'GOLD in PRED'")
-
-
-async def _program_html(target: dict, tab: Tab, world: World) -> float:
-    url, locator = target["url"], target["locator"].strip()
-    expression = locator or "document.documentElement.outerHTML"
-    if not expression.startswith("document."):
-        raise ValueError(f"expected a locator that is empty or starts with 'document.', got {locator!r}")
-    found = await (evaluate_text(tab.page, expression) if url == "last" else tab.read(world.url(url), expression))
-    required, result = target["required_contents"], 1.0
-    if "exact_match" in required:
-        result *= exact_match(found, required["exact_match"])
-    for part in required.get("must_include", ()):
-        result *= float(any(option.lower() in found.lower() for option in part.split(" |OR| ")))
+        if result == 0:  # neither a page nor a judge has to be asked
+            return result
     return result
