@@ -107,7 +107,7 @@ def parse_action(reply: str) -> Action:
     """
     for line in reversed(reply.split("\n")):  # not `splitlines`: a quoted text may hold one of Unicode's other line breaks
         line = line.strip().strip("`").strip()
-        kind = line.split(" ", 1)[0]
+        kind = re.split(r"\s", line, maxsplit=1)[0]
         match = _PATTERNS[kind].fullmatch(line) if kind in _PATTERNS else None
         if match:
             found = {key: value for key, value in match.groupdict().items() if value is not None}

@@ -305,4 +305,5 @@ def test_words_are_cut_where_nltk_cuts_them_for_the_references_of_the_tasks(lite
     assert len(one_word) > 20
     for part in one_word:
         assert must_include(f"It is {part}, I think.", part)
-        assert not must_include(f"It is x{part}x, I think.", part) or ".com" in part or ".org" in part  # several tokens here
+    # what is several tokens here, and so may stand within a word
+    assert {part for part in one_word if must_include(f"It is x{part}x, I think.", part)} == {"-79.933", "a11yproject.com", "bookshop.org"}

@@ -91,6 +91,7 @@ def test_parse_inverts_format_for_any_text(text):
         ('```\nclick link "A"\n```', Action("click", "link", "A")),
         ('`stop "3"`', Action("stop", text="3")),
         ('  press   "Enter"  \r\n', Action("press", text="Enter")),
+        ('press\t"Enter"', Action("press", text="Enter")),
         ('type textbox "Title"   "caf\\u00e9"', Action("type", "textbox", "Title", text="café")),
     ],
 )
