@@ -228,13 +228,19 @@ def test_editable_text_in_a_frame_and_a_root(visit):
 NAMES = ['say "hi"', "back\\slash", "it's", "東京 🙂", "👨‍👩‍👧", "مرحبا", "a\u0301e", "#2", "x] )", "\\n", "می‌خواهم"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_can_be_said_as_it_is_shown(visit, name):
-    page = visit("<button></button><p>p")
-    page.js(f"b = document.querySelector('button'), b.textContent = {json.dumps(name)}, b.onclick = () => {{ {CLICKED} }}")
+def test_a_name_can_be_said_as_it_is_shown(visit):
+    page = visit("<main></main>")
+    page.js(
+        f"""for (const name of {json.dumps(NAMES)}) {{
+          const button = document.createElement("button");
+          button.textContent = name, button.onclick = () => {{ document.title = `clicked ${{button.textContent}}` }};
+          document.querySelector("main").append(button, document.createElement("br"));
+        }}"""
+    )
     seen = page.do("scroll down")
-    assert json.loads(seen.text.splitlines()[0].removeprefix("button ")) == name
-    assert page.do(format_action(Action("click", "button", name))).title == "clicked"
+    assert [json.loads(part) for part in seen.text.replace("button ", "\n").splitlines()[1:]] == NAMES
+    for name in NAMES:
+        assert page.do(format_action(Action("click", "button", name))).title == f"clicked {name}"
 
 
 def test_what_is_not_seen_is_not_in_a_name(visit):
@@ -318,8 +324,6 @@ def test_a_server_that_does_not_answer_is_waited_for_within_limits(visit, monkey
     seen = page.do('click link "slow"')
     assert seen.url == "/" and seen.error == "the next page has not come within 2 seconds"
     assert page.do("scroll down").error == ""
-    seen = page.do('goto "/late/other"')
-    assert seen.url == "/" and seen.error.startswith("goto took longer than 2 seconds")
 
 
 def test_a_page_of_thousands_of_parts_and_a_megabyte_is_read(visit):
