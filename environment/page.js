@@ -191,7 +191,7 @@
     const { lines, below } = walkPage();
     if (window.scrollY > 0) lines.unshift("(more above)");
     if (below) lines.push("(more below)");
-    return JSON.stringify({ title: clean(document.title), url: location.href, text: lines.join("\n"), width: innerWidth });
+    return JSON.stringify({ title: clean(document.title), url: location.href, text: lines.join("\n") });
   }
 
   function locate(role, name, nth) {

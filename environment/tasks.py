@@ -15,27 +15,11 @@ import random
 import re
 from pathlib import Path
 
-from environment.browser import Tab, evaluate_text
-from environment.evaluators import (
-    Judge,
-    clean_answer,
-    exact_match,
-    html_match,
-    must_include,
-    page_expression,
-    page_url,
-    string_match,
-    url_match,
-    words,
-)
+from environment.evaluators import Judge, html_match, page_expression, page_url, string_match, url_match
+from environment.tab import Tab, evaluate_text
 from environment.websites import SITES, World, seeded_database
 from environment.websites.authoring import Draft, Template, Unsuitable, formatted
 from trajectory import Observation, Task, as_text, task_from_json
-
-__all__ = [
-    *("clean_answer", "exact_match", "must_include", "string_match", "url_match", "words"),  # of ``evaluators``
-    *("completed_subgoals", "first_suitable", "instantiate", "load_tasks", "perturb", "score", "templates"),
-]
 
 TASK_FOLDER = Path(__file__).parent / "websites" / "tasks"
 SPLITS = ("evaluation", "pool")

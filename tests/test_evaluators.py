@@ -9,6 +9,7 @@ from environment.evaluators import (
     PAGE_FUNCTIONS,
     URL_FUNCTIONS,
     clean_answer,
+    exact_match,
     html_match,
     judge_prompt,
     model_judge,
@@ -18,6 +19,7 @@ from environment.evaluators import (
     string_match,
     tokens,
     url_match,
+    words,
 )
 from environment.tasks import load_tasks, score
 from environment.websites import World
@@ -47,6 +49,48 @@ def test_tokens(text, expected):
 @pytest.mark.parametrize(
     "answer, reference, score",
     [
+        ("Mia", "mia", 1),
+        ('  "Mia" ', "Mia", 1),
+        ("'Mia'", "Mia", 1),
+        ("Mia.", "Mia", 0),
+        ("It is Mia", "Mia", 0),
+        ("$0.00", "0", 0),
+        ("000170", "170", 0),
+        ("", "", 1),
+        ('"', "", 0),  # one quote is no pair of quotes
+    ],
+)
+def test_exact_match(answer, reference, score):
+    assert exact_match(answer, reference) == score
+
+
+def test_clean_answer_takes_one_pair_of_quotes_off():
+    assert clean_answer("\"'A'\"") == "'a'"
+    assert clean_answer("\"A'") == "\"a'"
+
+
+@pytest.mark.parametrize(
+    "answer, reference, score",
+    [
+        ("it takes 17 minutes", "17", 1),
+        ("it takes 170 minutes", "17", 0),
+        ("000170", "170", 0),
+        ("$0.00", "0", 0),
+        ("it costs $25.50.", "$25.50", 1),
+        ("it costs $125.50", "$25.50", 0),
+        ("between 10:30 and 11:00", "10:30", 1),
+        ("on 2024-01-02", "2024-01-02", 1),
+        ("30% of them", "30%", 1),
+        ("Mia, Noah", "noah", 1),
+        ("Mia/Noah", "Noah", 1),
+        ("The author is 'Mia'", "Mia", 1),
+        ('The author is "Mia".', "Mia", 1),
+        ("Miami", "Mia", 0),
+        ("the Quiet Harbor inn", "quiet harbor", 1),
+        ("the Quiet, Harbor inn", "quiet harbor", 0),
+        ("no", "yes |OR| no", 1),
+        ("north", "yes |OR| no", 0),
+        ("", "Mia", 0),
         ("oh no no", "no no", 1),  # two words, though the same: a substring
         ("no", "no no", 0),
         ("1/2/2023", "2023", 1),  # a date's parts are words too
@@ -61,8 +105,22 @@ def test_tokens(text, expected):
         ("the Aldi store", "Lidl |OR| Aldi store", 1),
     ],
 )
-def test_must_include(answer, reference, score):
+def test_must_include_takes_a_word_as_a_word_and_a_phrase_as_a_part(answer, reference, score):
     assert must_include(answer, reference) == score
+
+
+def test_words_are_tokens_without_the_marks_around_them():
+    assert words("it's well-known (really): 'so' - $3.50, and/or 5.") >= {"it's", "well-known", "really", "so", "$3.50", "and", "or", "5"}
+    assert words("") == set()
+
+
+def test_every_part_of_an_answer_must_match():
+    references = {"exact_match": "Mia and Noah", "must_include": ["Mia", "Noah"]}
+    assert string_match("mia and noah", references, "Who?") == 1
+    assert string_match("Mia, Noah", references, "Who?") == 0
+    assert string_match("Mia", {"must_include": ["Mia", "Noah"]}, "Who?") == 0
+    with pytest.raises(ValueError, match="'regex'"):
+        string_match("Mia", {"regex": "M.*"}, "Who?")
 
 
 def test_a_reference_need_not_be_in_a_list():
@@ -86,6 +144,22 @@ def test_a_reply_that_is_no_verdict_is_asked_for_again_and_is_never_a_no():
         model_judge(ScriptedModel(["Perhaps", "Who knows"]), attempts=2)("q", "r", "a")
 
 
+def test_a_fuzzy_match_asks_the_judge_and_is_never_guessed():
+    asked = []
+
+    def judge(question, reference, answer):
+        asked.append((question, reference, answer))
+        return reference in answer
+
+    assert string_match("5 km", {"fuzzy_match": ["5", "km"]}, "How far?", judge) == 1
+    assert asked == [("How far?", "5", "5 km"), ("How far?", "km", "5 km")]
+    assert string_match("6 km", {"fuzzy_match": "5"}, "How far?", judge) == 0
+    assert string_match(" N/A ", {"fuzzy_match": "N/A"}, "How far?") == 1  # said in so many words: no judge needed
+    for references in ({"fuzzy_match": ["5"]}, {"fuzzy_match": "N/A"}):
+        with pytest.raises(ValueError, match="judge"):
+            string_match("five", references, "How far?")
+
+
 def test_an_unachievable_task_is_recognised_by_its_word_or_by_its_reason():
     asked = []
 
@@ -103,6 +177,33 @@ def test_an_unachievable_task_is_recognised_by_its_word_or_by_its_reason():
 
 # --- addresses --------------------------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize(
+    "url, reference, score",
+    [
+        ("http://127.0.0.1:80/a", "http://127.0.0.1:80/a", 1),
+        ("http://localhost:80/a", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a/", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a#comments", "http://127.0.0.1:80/a", 1),
+        ("http://127.0.0.1:80/a/edit", "http://127.0.0.1:80/a", 0),
+        ("http://127.0.0.1:80/ab", "http://127.0.0.1:80/a", 0),
+        ("http://127.0.0.1:81/a", "http://127.0.0.1:80/a", 0),
+        ("http://h/a?x=1&y=2", "http://h/a?y=2&x=1", 1),
+        ("http://h/a?x=1&y=2", "http://h/a?x=1", 0),
+        ("http://h/a?x=new%20york", "http://h/a?x=new+york", 1),
+        ("http://h/b", "http://h/a |OR| http://h/b", 1),
+    ],
+)
+def test_exact_url_match(url, reference, score):
+    assert url_match(url, reference) == score
+
+
+def test_url_match_by_containment():
+    assert url_match("http://h/a/7?tab=x", "http://h/a", "GOLD in PRED") == 1
+    assert url_match("http://h/b", "http://h/a |OR| /b/", "GOLD in PRED") == 1
+    assert url_match("http://h/b", "http://h/a", "GOLD in PRED") == 0
+    with pytest.raises(ValueError, match="'PRED in GOLD'"):
+        url_match("http://h", "http://h", "PRED in GOLD")
 
 @pytest.mark.parametrize(
     "url, reference, score",
