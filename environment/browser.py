@@ -229,10 +229,12 @@ class Tab:
         """Whether `action` types into a password field, so that a view of the run can hide what; in doubt, yes."""
         if action.kind != "type":
             return False
+        if "password" in action.name.lower():  # also one that "show password" has made a plain text field
+            return True
         place = [action.role, action.name, action.nth]
         try:
             if "reason" in await self._limited(self.page.evaluate("([r, n, i]) => __mira.locate(r, n, i)", place)):
-                return "password" in action.name.lower()
+                return False
             return bool(await self._limited(self.page.evaluate("__mira.target.type === 'password'")))
         except (PlaywrightError, asyncio.TimeoutError):
             return True
@@ -307,6 +309,14 @@ class Tab:
                     await self._limited(self.page.evaluate("__mira.stayed()"))
                 except (PlaywrightError, asyncio.TimeoutError):
                     return
+
+    async def stays(self) -> None:
+        """For who stopped a navigation: the page need not be waited for."""
+        try:
+            await self._limited(self.page.evaluate("__mira.stayed()"))
+        except (PlaywrightError, asyncio.TimeoutError):
+            pass  # a new tab, which has no page yet
+        self._loaded.set()
 
     async def _new_tab(self, page: Page) -> None:
         """Wait for the tab that `page` asked for, so that the next look is at that."""

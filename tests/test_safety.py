@@ -1,0 +1,143 @@
+"""What an agent may not do, tried on real pages: leave the allowed sites, send a form unasked, tell a password."""
+
+import pytest
+
+from environment.safety import MASK, Guard, Secrets
+from trajectory import parse_action
+
+
+@pytest.fixture
+def guarded(visit):
+    """guarded(html, answers, …) -> act(line): the next observation; `answers` are a person's, in turn; act.asked: about what."""
+
+    def start(html, answers=None, **pages):
+        page = visit(html, **pages)
+        replies, asked = list(answers or []), []
+
+        async def confirm(action):
+            asked.append(str(action))
+            return replies.pop(0)
+
+        guard = page.run(Guard(page.tab, None if answers is None else confirm).stand())
+
+        def act(line):
+            return page.run(guard.act(parse_action(line)))
+
+        act.asked, act.page = asked, page
+        return act
+
+    return start
+
+
+# --- origins --------------------------------------------------------------------------------------------------------
+
+LEADS = {
+    "link": '<a href="{there}">go</a>',
+    "new tab": '<a href="{there}" target="_blank">go</a>',
+    "new tab without its opener": '<a href="{there}" target="_blank" rel="noopener">go</a>',
+    "script": '<a href="#" onclick="location = \'{there}\'; return false">go</a>',
+    "window": '<a href="#" onclick="window.open(\'{there}\'); return false">go</a>',
+    "form": '<form action="{there}"><input type="hidden" name="card" value="4711"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+    "form by POST": '<form method="post" action="{there}"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+    "form in a new tab": '<form action="{there}" target="_blank"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+}
+
+
+@pytest.mark.parametrize("how", LEADS)
+def test_nothing_is_sent_to_a_site_that_is_not_allowed(guarded, other_site, how):
+    other_site.pages["/"] = "outside"
+    act = guarded(LEADS[how].format(there=f"{other_site.origin}/"))
+    seen = act('click link "go"')
+    assert f"{other_site.origin} is outside this task's sites" in seen.error
+    assert (seen.url.rstrip("#"), seen.text) == ("/", 'link "go"')
+    assert not other_site.hits
+    assert act('goto "/"').error == ""
+
+
+def test_a_page_that_sends_itself_elsewhere_is_stopped(guarded, other_site):
+    other_site.pages["/"] = "outside"
+    act = guarded('<a href="/way">go</a>', way=f'<meta http-equiv="refresh" content="0; url={other_site.origin}/">')
+    seen = act('click link "go"')
+    if not seen.error:
+        seen = act("scroll down")
+    assert "outside this task's sites" in seen.error and not other_site.hits
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "//localhost:1/", "http://127.0.0.1@localhost:1/"])
+def test_goto_has_no_way_around(guarded, url):
+    seen = guarded("<p>here")(f'goto "{url}"')
+    assert "outside this task's sites" in seen.error and seen.text == "here"
+
+
+def test_what_a_page_loads_by_itself_is_left_alone(guarded, other_site):
+    other_site.pages |= {"/frame": "<p>inside", "/": "outside"}
+    act = guarded(f'<iframe src="{other_site.origin}/frame"></iframe><img src="{other_site.origin}/image"><a href="/more">more</a>', more="<p>more")
+    assert act('goto "/"').error == "" and {"/frame", "/image"} <= set(other_site.hits)
+    assert act('click link "more"').text == "more"
+
+
+# --- forms ----------------------------------------------------------------------------------------------------------
+
+FORMS = {
+    "button": ('<form action="/in"><input name="q"><button>Go</button></form>', ['click button "Go"']),
+    "enter": ('<form action="/in"><input name="q" aria-label="Q"></form>', ['type textbox "Q" "x"', 'press "Enter"']),
+    "script": ('<form action="/in" id="f"></form><a href="#" onclick="f.submit()">Go</a>', ['click link "Go"']),
+    "choice": (
+        '<form action="/in"><select aria-label="S" onchange="this.form.submit()"><option>a<option>b</select></form>',
+        ['select combobox "S" "b"'],
+    ),
+    "shadow": (
+        "<div id=d></div><script>d.attachShadow({mode: 'open'}).innerHTML = '<form action=\"/in\"><button>Go</button></form>'</script>",
+        ['click button "Go"'],
+    ),
+    "frame": ('<iframe srcdoc=\'<form action="/in" target="_top"><button>Go</button></form>\'></iframe>', ['click button "Go"']),
+    "by the page's script": (
+        "<form onsubmit=\"event.preventDefault(); fetch('/in').then(() => document.body.append('done'))\"><button>Go</button></form>",
+        ['click button "Go"'],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FORMS)
+def test_a_form_is_held_until_a_person_says_yes(guarded, site, how):
+    html, lines = FORMS[how]
+    act = guarded(html, [False, True], **{"in": "<p>arrived"})
+    act('goto "/"')  # a page that came after the guard, as most do
+    for line in lines:
+        seen = act(line)
+    assert site.hits["/in"] == 0 and seen.error == "the person did not allow this form to be sent"
+    for line in lines:
+        seen = act(line)
+    assert site.hits["/in"] == 1 and seen.error == ""
+    assert "arrived" in seen.text or "done" in seen.text
+    assert act.asked == [lines[-1]] * 2
+
+
+def test_the_page_that_was_open_already_is_guarded_and_other_actions_are_not_asked_about(guarded, site):
+    act = guarded('<form action="/in"><input name="q" aria-label="Q"><button>Go</button></form><a href="/more">more</a>', [False], more="<p>more")
+    act('type textbox "Q" "x"')
+    assert "did not allow" in act('click button "Go"').error and site.hits["/in"] == 0
+    assert act('click link "more"').text == "more"
+    assert act.asked == ['click button "Go"']
+
+
+def test_without_a_person_to_ask_forms_pass(guarded, site):
+    act = guarded('<form action="/in"><button>Go</button></form>', **{"in": "<p>arrived"})
+    assert act('click button "Go"').text == "arrived"
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_masked_in_every_spelling():
+    secrets = Secrets()
+    secrets.add('p&ss "w\\rd/ü')
+    said = ['p&ss "w\\rd/ü', 'type textbox "P" "p&ss \\"w\\\\rd/ü"', "p%26ss+%22w%5Crd%2F%C3%BC", "p%26ss%20%22w%5Crd/%C3%BC"]
+    assert [secrets.mask(text) for text in said] == [MASK, f'type textbox "P" "{MASK}"', MASK, MASK]
+    assert secrets.mask_all({"a": [said[0], 1, None], "b": ({"c": said[2]},)}) == {"a": [MASK, 1, None], "b": [{"c": MASK}]}
+
+
+def test_a_short_secret_does_not_blot_out_the_page():
+    secrets = Secrets()
+    secrets.add("a1")
+    assert secrets.mask("a1 steak sauce") == "a1 steak sauce"
