@@ -103,7 +103,7 @@ def _section(step: int, moment: Moment, subgoals: Sequence[str], text, is_key: b
     ]
     lines = [f"<h2>{step}. {text(page.title)}</h2><p class=quiet>{text(page.url)}</p>"]
     lines += [f'<p class="error">{text(page.error)}</p>'] if page.error else []
-    lines += [f"<ul>{''.join(marks)}</ul>"] if marks else []
+    lines += [f"<ul>{''.join(marks)}</ul><p class=quiet>z = {[int(done) for done in moment.z]}</p>"] if marks else []
     lines += [] if moment.judged else ['<p class="error">unjudged: the last check stands</p>']
     lines += [f"<p><i>{text(name)}</i>: {text(answer)}</p>" for name, answer in moment.answers.items() if answer]
     lines += [f"<p><i>because</i> {text(moment.reason)}</p>"] if moment.reason else []

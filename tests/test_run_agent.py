@@ -10,23 +10,29 @@ import threading
 import pytest
 
 import run_agent
+from agent import Roles
 from environment.browser import Browser, EnvironmentFailure
-from environment.rollout import Episode
 from environment.tasks import load_tasks
 from environment.terminal import View
 from language_model import ScriptedModel
-from milestoning import AutoRater, Reflection
-from run_agent import Agent, check, main, parse, policy_folder
-from trajectory import Action, Observation, Step, Task, read_trajectories
+from run_agent import check, main, parse, policy_folder
+from trajectory import Action, Observation, read_trajectories
 
 TASK = min((task for task in load_tasks("evaluation") if task.sites == ("forum",)), key=lambda task: len(task.oracle))
 MILESTONES = "1. Open the sign-in page\n2. Fill in the name\n3. Fill in the password\n4. Be signed in"
 
 
-def play(arguments, model, guide=None):
-    lines = []
-    episode = asyncio.run(run_agent.run(check(parse(arguments)), model, guide, lines.append))
-    return episode, "\n".join(lines)
+def play(arguments, model, guide=None, says=()):
+    """`guide` makes and rates milestones; a person gives the answers `says` in turn."""
+    lines, says = [], list(says)
+
+    async def confirm(question):
+        lines.append(question)
+        return says.pop(0)
+
+    options = check(parse(arguments))
+    roles = Roles(model, guide, guide if options.generator != "task" else None)
+    return asyncio.run(run_agent.run(options, roles, lines.append, confirm)), "\n".join(lines)
 
 
 class Recorder(ScriptedModel):
@@ -88,6 +94,11 @@ def site():
         (["--max-steps", "0"], "--max-steps"),
         (["--endpoint", "http://127.0.0.1:1/v1"], "--model"),
         (["--rater-endpoint", "http://127.0.0.1:1/v1"], "--rater"),
+        (["--generator-endpoint", "http://127.0.0.1:1/v1", "--generator", "rater"], "--generator"),
+        (["Open the issue", "--start-url", "http://a.example", "--generator", "task"], "only a bundled task has milestones"),
+        (["--generator", "self", "--rater", "checks"], "only for its own milestones"),
+        (["--no-milestones", "--generator", "self"], "plain agent"),
+        (["--thinking", "-1"], "number of tokens, got '-1'"),
         (["--no-milestones", "--rater", "self"], "plain agent"),
         (["--model", "no/such/model/here"], "no/such/model/here"),
     ],
@@ -100,7 +111,7 @@ def test_what_does_not_go_together_is_said_in_one_line(arguments, said, capsys):
 
 def test_an_endpoint_without_a_key_and_a_save_folder_that_cannot_be(capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert main(["--endpoint", "http://127.0.0.1:1/v1", "--model", "m"]) == 3
+    assert main(["--endpoint", "http://127.0.0.1:1/v1", "--model", "m"]) == 2
     assert "OPENAI_API_KEY" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["--save", str(tmp_path / "file")]) == 2
@@ -124,36 +135,7 @@ def test_the_newest_phase_of_the_newest_run(tmp_path):
     assert policy_folder("google/gemma-3-12b-it") == "google/gemma-3-12b-it"
 
 
-# --- what the model is asked ----------------------------------------------------------------------------------------
-
-
-def episode_of(*actions, z):
-    steps = [Step(Observation("Home", "/", f"page {i}"), Action("click", "link", name)) for i, name in enumerate(actions)]
-    task = Task("own", (), "Do it", "http://a.example", {"eval_types": []}, subgoals=("one", "two"))
-    return Episode(task, 0, steps=steps, observation=Observation("Home", "/", "now"), z=[tuple(map(bool, row)) for row in z])
-
-
-def test_the_prompt_has_the_checklist_the_answers_and_the_call_to_plan_anew():
-    agent = Agent(ScriptedModel([]), patience=2)
-    reflection = Reflection((True, False), achieved="the first", next="the second")
-    moving = agent.prompt(episode_of("A", "B", z=[[0, 0], [0, 0], [1, 0]]), reflection)
-    assert "milestones:\n[x] one\n[ ] two\nachieved: the first\nnext: the second\ntask: Do it\naction:\n" in moving
-    standing = agent.prompt(episode_of("A", "B", "C", z=[[0, 0], [1, 0], [1, 0], [1, 0]]), reflection)
-    assert "No milestone was reached in the last 2 steps." in standing and "Plan anew for this milestone: two" in standing
-    plain = Agent(ScriptedModel([]), milestones=False).prompt(episode_of("A", z=[[0, 0], [0, 0]]), reflection)
-    assert "milestones:" not in plain and "achieved" not in plain
-
-
-def test_a_loop_is_seen_before_patience_runs_out_and_only_since_z_last_grew():
-    agent = Agent(ScriptedModel([]), patience=9)
-    assert len(agent.fruitless(episode_of("A", "B", "B", "B", z=[[0, 0]] * 5))) == 4
-    assert agent.fruitless(episode_of("A", "B", "B", "B", z=[[0, 0]] * 3 + [[1, 0]] * 2)) == []
-    assert agent.fruitless(episode_of(z=[[0, 0]])) == []
-
-
-def test_an_unjudged_step_keeps_the_last_z():
-    agent = Agent(ScriptedModel([]), AutoRater(ScriptedModel(["I cannot say.", "Sorry."]), "off"))
-    assert agent.reflect(episode_of("A", z=[[1, 0]])).z == (True, False)
+# --- the view -------------------------------------------------------------------------------------------------------
 
 
 def test_the_view_masks_passwords_and_what_steers_a_terminal():
