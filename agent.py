@@ -1,4 +1,4 @@
-"""How does the agent with milestones choose its next action?  (Section 5.2, Figures 5 and 9)
+"""How does the agent with milestones choose its next action, step after step?  (Section 5.2, Figures 5 and 9)
 
 Three roles, played by three models or by one: a generator makes K milestones once, a rater says before each action which are
 reached, z_t, latched, and an actor acts on the state, the checklist, the rater's answers and, where z stands still or the agent
@@ -10,17 +10,24 @@ rating can be had, the last z stands and the step counts as unjudged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Awaitable, Callable
 
+from environment.report import Moment, photograph
 from environment.rollout import Episode
+from environment.safety import MASK, Guard
 from environment.tasks import completed_subgoals
+from environment.terminal import View
 from environment.websites import World
 from failure_analysis import loop_entry
 from language_model import ACTION_GUIDE, LanguageModel, LocalModel, Reply, read_action, state_prompt
 from milestoning import QUESTIONS, AutoRater, Reflection, checklist, replan_instruction, stagnated
 from progress_labels import key_steps
-from subgoals import EXAMPLES, examples_for, generate_subgoals
-from trajectory import Action, Step, Task, Trajectory, as_text
+from subgoals import EXAMPLES, examples_for, generate_subgoals, one_line
+from trajectory import Action, Step, Task, Trajectory, as_text, format_action
 
 K = 4  # milestones a task (section 5.1)
 REASON = "You may say in one line why, before the line with the action.\n"
@@ -95,6 +102,8 @@ class Agent:
         if self.milestones and chats(self.model):
             plan = [checklist(episode.task.subgoals, reflection.z)]
             plan += [f"{field}: {answer}" for field in QUESTIONS if (answer := getattr(reflection, field))]
+            if (current := reflection.current_subgoal) is not None:
+                plan.append(f"current milestone: {one_line(episode.task.subgoals[current])}")
             if recent := self.fruitless(episode):
                 plan.append(replan_instruction(episode.task.subgoals, reflection.z, recent))
         guide = f"{ACTION_GUIDE}{REASON}\n" if chats(self.model) else ""
@@ -127,3 +136,71 @@ def with_milestones(episode: Episode, generator: LanguageModel) -> Task:
     task, page = episode.task, as_text(episode.observation)
     examples = examples_for(task.sites) or DEMONSTRATIONS
     return replace(task, subgoals=generate_subgoals(generator, task.intent, page, K, examples, seed=0), subgoal_checks=())
+
+
+@dataclass
+class Session:
+    """An episode under way, and who takes part in it.
+
+    photos    whether to photograph each page, for the report
+    moments   what comes of it for the report, filled in as it happens
+    """
+
+    episode: Episode
+    agent: Agent
+    view: View
+    max_steps: int
+    photos: bool
+    moments: list[Moment] = field(default_factory=list)
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+
+    def think(self, work: Callable, *arguments) -> Awaitable:
+        """A model's work in a thread of its own, so that Ctrl-C is heard."""
+        return asyncio.get_running_loop().run_in_executor(self.threads, work, *arguments)
+
+    async def play(self, guard: Guard) -> str:
+        """Reflect, act, look, until the agent stops or has no steps left: how it ended."""
+        steps = self.episode.steps
+        while True:
+            picture = await photograph(guard.tab, self.view.secrets) if self.photos else b""
+            self.moments.append(Moment(self.episode.observation, picture))
+            reflection = await self.reflect(self.moments[-1])
+            if steps and steps[-1].action.kind == "stop":
+                return "stopped"
+            if len(steps) >= self.max_steps:
+                return "step_limit"
+            await self.act(guard, self.moments[-1], reflection)
+
+    async def reflect(self, moment: Moment) -> Reflection:
+        """Which milestones are reached?"""
+        episode, agent, view = self.episode, self.agent, self.view
+        view.page(len(episode.steps), episode.observation)
+        began, written = time.monotonic(), agent.tokens_of_rater
+        reflection = await self.think(agent.reflect, episode)
+        moment.seconds, moment.tokens = time.monotonic() - began, agent.tokens_of_rater - written
+        moment.z, moment.judged = reflection.z, reflection.judged
+        moment.answers = {name: getattr(reflection, name) for name in QUESTIONS}
+        episode.z.append(reflection.z)
+        if agent.milestones and episode.z[-1] != (episode.z[-2] if episode.steps else None):
+            view.block(checklist(episode.task.subgoals, reflection.z).splitlines())
+        view.answers(moment.answers if moment.judged else {"unjudged": "the last check stands"})
+        if recent := agent.fruitless(episode):
+            view.block([f"~ no new milestone in {len(recent)} steps: time to plan anew"])
+        return reflection
+
+    async def act(self, guard: Guard, moment: Moment, reflection: Reflection) -> None:
+        """Choose the next action, and carry it out."""
+        episode, began = self.episode, time.monotonic()
+        reply = await self.think(self.agent.act, episode, reflection)
+        moment.seconds, moment.tokens = moment.seconds + time.monotonic() - began, moment.tokens + reply.tokens
+        action, moment.reason = action_of(reply)
+        secret = await guard.tab.is_secret(action)
+        self.view.action(action, reason=moment.reason, secret=secret)
+        self.view.budget(moment.tokens, moment.seconds)
+        step = Step(episode.observation, action, reply.text, reply.token_ids, reply.log_prob)
+        if secret:  # from here on only the page knows it; token ids would tell
+            hidden = replace(action, text=MASK)
+            step = Step(episode.observation, hidden, format_action(hidden))
+        moment.action = format_action(step.action)
+        episode.observation = await guard.act(action)
+        episode.steps.append(step)

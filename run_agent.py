@@ -26,29 +26,26 @@ import difflib
 import logging
 import os
 import sys
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
-from agent import Agent, Metered, Roles, action_of, chats, with_milestones
+from agent import Agent, Metered, Roles, Session, chats, with_milestones
 from environment.browser import Browser, EnvironmentFailure, first_line
-from environment.report import Moment, photograph, write_report
+from environment.report import Moment, write_report
 from environment.rollout import Episode, trajectory_of
-from environment.safety import MASK, Guard
+from environment.safety import Guard
 from environment.tasks import SPLITS, load_tasks, score
 from environment.terminal import View, ask
 from environment.websites import World
-from failure_analysis import classify, key_decision_step, known_paths
+from failure_analysis import agent_failures, classify, key_decision_step, known_paths
 from language_model import ChatEndpoint, LanguageModel, LocalModel
-from milestoning import QUESTIONS, AutoRater, Reflection, checklist, thinking_budget
+from milestoning import AutoRater, thinking_budget
+from run_folder import policy_folder
 from trajectory import (
-    Step,
     Task,
     Trajectory,
     append_trajectories,
-    format_action,
     read_trajectories,
     trajectory_from_json,
     trajectory_to_json,
@@ -63,104 +60,57 @@ async def run(
     """Play the task of `check`'s options and save it, come what may.  `confirm` is asked for a person's yes."""
     if not all(chats(model) for model in (roles.rater, roles.generator) if model):
         raise ValueError("this policy can neither make nor rate milestones; name a model with --rater, or add --no-milestones")
-    bundled = bool(options.task.subgoal_checks)
-    world = World() if bundled else None
-    view, episode, moments, ending = View(show), Episode(options.task, 0), [], (False, "environment_failure", "")
+    world = World() if options.task.subgoal_checks else None
     rater = AutoRater(Metered(roles.rater), options.thinking) if roles.rater else None
     agent = Agent(roles.actor, rater, None if rater else world, options.milestones)
-    outcome = "interrupted"
+    session = Session(Episode(options.task, 0), agent, View(show), options.max_steps, bool(options.save))
+    ending, outcome = (False, "environment_failure", ""), "interrupted"
     try:
         async with Browser(headless=not options.headed) as browser:
-            if world:
-                world.reset(episode.task.world)
-            start = options.task.start_url
-            tab = await browser.open(world.url(start) if world else start, allowed=tuple(options.allow))
-            question = lambda action: confirm(view.secrets.mask(f"Send the form on {tab.page.url}, by {action}?"))  # noqa: E731
-            guard = await Guard(tab, question if options.confirm else None).stand()
-            episode.observation = await tab.observe()
-            view(f"goal  {episode.task.intent}")
-            if roles.generator:
-                episode.task = await asyncio.to_thread(with_milestones, episode, roles.generator)
-            if options.milestones and not chats(roles.actor):
-                view("note  this policy was trained without a checklist: milestones are tracked and shown, but not to it")
-            end = await play(episode, agent, guard, view, options, moments)
-            answer = episode.steps[-1].action.text if end == "stopped" else ""
-            points = await score(episode.task, answer, tab, world) if world else None
+            guard = await begin(browser, session, roles, options, world, confirm)
+            end = await session.play(guard)
+            answer = session.episode.steps[-1].action.text if end == "stopped" else ""
+            points = await score(session.episode.task, answer, guard.tab, world) if world else None
             ending = (points == 1.0 and end == "stopped", end, answer)
-            outcome = verdict(trajectory_of(episode, *ending), points, moments)
-            view(outcome)
+            outcome = verdict(trajectory_of(session.episode, *ending), points, session.moments)
+            session.view(outcome)
     except (ConnectionError, EnvironmentFailure) as error:
         outcome = f"broke off: {first_line(error)}"
         raise
     finally:
+        session.threads.shutdown(wait=False)
         if world:
             world.close()
-        played = trajectory_from_json(view.secrets.mask_all(trajectory_to_json(trajectory_of(episode, *ending))))
-        if options.save and episode.observation:
-            save(Path(options.save), played, bundled, moments, outcome, view)
+        played = trajectory_from_json(session.view.secrets.mask_all(trajectory_to_json(trajectory_of(session.episode, *ending))))
+        if options.save and session.episode.observation:
+            save(Path(options.save), played, session, outcome, judged=world is not None)
     return played
 
 
-def save(folder: Path, played: Trajectory, bundled: bool, moments: list[Moment], outcome: str, view: View) -> None:
+async def begin(browser: Browser, session: Session, roles: Roles, options: argparse.Namespace, world: World | None, confirm) -> Guard:
+    """Open the first page, guarded, and make the milestones where the task has none."""
+    view, episode, start = session.view, session.episode, options.task.start_url
+    if world:
+        world.reset(episode.task.world)
+    tab = await browser.open(world.url(start) if world else start, allowed=tuple(options.allow))
+    question = lambda action: confirm(view.secrets.mask(f"Send the form on {tab.page.url}, by {action}?"))  # noqa: E731
+    guard = await Guard(tab, question if options.confirm else None).stand()
+    episode.observation = await tab.observe()
+    view(f"goal  {episode.task.intent}")
+    if roles.generator:
+        episode.task = await session.think(with_milestones, episode, roles.generator)
+    if options.milestones and not chats(roles.actor):
+        view("note  this policy was trained without a checklist: milestones are tracked and shown, but not to it")
+    return guard
+
+
+def save(folder: Path, played: Trajectory, session: Session, outcome: str, judged: bool) -> None:
     """The trajectory, appended, and the report, whose key decision step compares with the successes in the same file."""
-    file = folder / ("trajectories.jsonl" if bundled else "unjudged.jsonl")
+    file = folder / ("trajectories.jsonl" if judged else "unjudged.jsonl")
     append_trajectories(file, [played])
-    failed = bundled and not played.success and played.end != "environment_failure"
+    failed = agent_failures([played])
     key_step = key_decision_step(played, known_paths(played, read_trajectories(file))) if failed else None
-    write_report(folder, played.task.intent, played.task.subgoals, moments, outcome, key_step, view.secrets)
-
-
-async def play(
-    episode: Episode, agent: Agent, guard: Guard, view: View, options: argparse.Namespace, moments: list[Moment]
-) -> str:
-    """Reflect, act, look, until the agent stops or has no steps left: how it ended.
-
-    moments   what comes of it for the report, filled in as it happens
-    """
-    while True:
-        picture = await photograph(guard.tab, view.secrets) if options.save else b""
-        moments.append(Moment(episode.observation, picture))
-        reflection = await reflect(episode, agent, view, moments[-1])
-        if episode.steps and episode.steps[-1].action.kind == "stop":
-            return "stopped"
-        if len(episode.steps) >= options.max_steps:
-            return "step_limit"
-        await act(episode, agent, guard, view, moments[-1], reflection)
-
-
-async def reflect(episode: Episode, agent: Agent, view: View, moment: Moment) -> Reflection:
-    """Which milestones are reached?  Models run in a thread, so that Ctrl-C is heard."""
-    view.page(len(episode.steps), episode.observation)
-    began, written = time.monotonic(), agent.tokens_of_rater
-    reflection = await asyncio.to_thread(agent.reflect, episode)
-    moment.seconds, moment.tokens = time.monotonic() - began, agent.tokens_of_rater - written
-    moment.z, moment.judged = reflection.z, reflection.judged
-    moment.answers = {name: getattr(reflection, name) for name in QUESTIONS}
-    episode.z.append(reflection.z)
-    if agent.milestones and episode.z[-1] != (episode.z[-2] if episode.steps else None):
-        view.block(checklist(episode.task.subgoals, reflection.z).splitlines())
-    view.answers(moment.answers if moment.judged else {"unjudged": "the last check stands"})
-    if recent := agent.fruitless(episode):
-        view.block([f"~ no new milestone in {len(recent)} steps: time to plan anew"])
-    return reflection
-
-
-async def act(episode: Episode, agent: Agent, guard: Guard, view: View, moment: Moment, reflection: Reflection) -> None:
-    """Choose the next action, and carry it out."""
-    began = time.monotonic()
-    reply = await asyncio.to_thread(agent.act, episode, reflection)
-    moment.seconds, moment.tokens = moment.seconds + time.monotonic() - began, moment.tokens + reply.tokens
-    action, moment.reason = action_of(reply)
-    secret = await guard.tab.is_secret(action)
-    view.action(action, reason=moment.reason, secret=secret)
-    view.budget(moment.tokens, moment.seconds)
-    step = Step(episode.observation, action, reply.text, reply.token_ids, reply.log_prob)
-    if secret:  # from here on only the page knows it; token ids would tell
-        hidden = replace(action, text=MASK)
-        step = Step(episode.observation, hidden, format_action(hidden))
-    moment.action = format_action(step.action)
-    episode.observation = await guard.act(action)
-    episode.steps.append(step)
+    write_report(folder, played.task.intent, played.task.subgoals, session.moments, outcome, key_step, session.view.secrets)
 
 
 def verdict(episode: Trajectory, points: float | None, moments: Sequence[Moment]) -> str:
@@ -268,16 +218,6 @@ def load_roles(options: argparse.Namespace) -> Roles:
     return Roles(actor, rater, load("GENERATOR", options.generator, options.generator_endpoint) if named else words[options.generator])
 
 
-def policy_folder(name: str, runs: str = "runs") -> str:
-    """The newest policy in the run's or phase's folder `name`, and for "" in the newest run; any other `name` as it is."""
-    policies = sorted(Path(name or runs).glob("**/policy"), key=lambda policy: policy.stat().st_mtime)
-    policies = [policy for policy in policies if policy.parent.name.removeprefix("phase-").isdecimal()]
-    if not name and not policies:
-        raise ValueError(f"no policy under {runs}/ yet: `python train.py --phases 1` makes one, and --model names any other")
-    newest = [policy for policy in policies if policy.parents[1] == policies[-1].parents[1]]  # of the newest run
-    return str(max(newest, key=lambda policy: int(policy.parent.name.removeprefix("phase-")), default=name))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     sys.stdout.reconfigure(errors="replace")  # a page may have letters that the terminal lacks
@@ -295,4 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    if code == 130:
+        os._exit(code)  # neither a model that still thinks nor a question that is still open is waited for
+    sys.exit(code)

@@ -22,7 +22,7 @@ def test_the_prompt_has_the_checklist_the_answers_and_the_call_to_plan_anew():
     agent = Agent(ScriptedModel([]), patience=2)
     reflection = Reflection((True, False), achieved="the first", next="the second")
     moving = agent.prompt(episode_of("A", "B", z=[[0, 0], [0, 0], [1, 0]]), reflection)
-    assert "milestones:\n[x] one\n[ ] two\nachieved: the first\nnext: the second\ntask: Do it\naction:\n" in moving
+    assert "milestones:\n[x] one\n[ ] two\nachieved: the first\nnext: the second\ncurrent milestone: two\ntask: Do it\naction:\n" in moving
     standing = agent.prompt(episode_of("A", "B", "C", z=[[0, 0], [1, 0], [1, 0], [1, 0]]), reflection)
     assert "No milestone was reached in the last 2 steps." in standing and "Plan anew for this milestone: two" in standing
     plain = Agent(ScriptedModel([]), milestones=False).prompt(episode_of("A", z=[[0, 0], [0, 0]]), reflection)

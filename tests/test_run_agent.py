@@ -3,11 +3,16 @@
 import asyncio
 import base64
 import http.server
+import io
 import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from conftest import KEY
@@ -16,7 +21,7 @@ import run_agent
 from agent import Roles
 from environment.browser import Browser, EnvironmentFailure
 from environment.tasks import load_tasks
-from environment.terminal import View
+from environment.terminal import View, ask
 from language_model import ScriptedModel
 from run_agent import check, main, parse, policy_folder
 from trajectory import Action, Observation, read_trajectories
@@ -148,6 +153,12 @@ def test_the_view_masks_passwords_and_what_steers_a_terminal():
     view.page(1, Observation("In\x1b[2J", "/in?p=open+sesame", "", 'not an action: type "open sesame"'))
     assert "sesame" not in "".join(lines) and "\x1b" not in "".join(lines)
     assert lines[0].endswith('type textbox "Password" "••••"')
+
+
+@pytest.mark.parametrize("typed, yes", [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("yikes\n", False), ("", False)])
+def test_only_yes_is_yes(monkeypatch, typed, yes):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert asyncio.run(ask("Send it?")) is yes
 
 
 # --- whole episodes -------------------------------------------------------------------------------------------------
@@ -314,6 +325,23 @@ def test_a_person_is_asked_before_a_form_is_sent(site):
     assert [step.observation.title for step in episode.steps] == ["Home", "Sign in", "Sign in", "Sign in", "Hello"]
     assert "did not allow" in episode.steps[3].observation.error and not episode.steps[4].observation.error
     assert seen.count(f'Send the form on {site}/login, by click button "Go"?') == 2
+
+
+def test_ctrl_c_is_heard_while_an_endpoint_hangs(serve, site, tmp_path):
+    actor, _ = serve('click link "Sign in"', (200, {}, "hang"))
+    arguments = ["Sign in", "--start-url", site, "--model", "m", "--endpoint", actor.url, "--no-milestones", "--save", str(tmp_path)]
+    script = Path(run_agent.__file__)
+    hears = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    running = subprocess.Popen([sys.executable, "-c", hears, script, *arguments], cwd=script.parent, stderr=subprocess.PIPE, text=True)
+    while len(actor.asked) < 2:
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=20)  # the request alone would hang for minutes
+    assert running.returncode == 130 and "Traceback" not in said and f"the episode so far is in {tmp_path}" in said
+    (episode,) = read_trajectories(tmp_path / "unjudged.jsonl")
+    assert (len(episode.steps), episode.end) == (1, "environment_failure")
+    assert "<b>interrupted</b>" in (tmp_path / "report.html").read_text()
 
 
 # --- what is saved --------------------------------------------------------------------------------------------------
