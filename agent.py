@@ -78,12 +78,15 @@ class Agent:
     def tokens_of_rater(self) -> int:
         return self.rater.model.tokens if self.rater else 0
 
-    def reflect(self, episode: Episode) -> Reflection:
-        """z_t, latched, and the answers, for the current observation; where the rater gives none, the last z stands."""
+    def reflect(self, episode: Episode, picture: bytes = b"") -> Reflection:
+        """z_t, latched, and the answers, for the current observation; where the rater gives none, the last z stands.
+
+        picture   the page as a screenshot, for a rater that takes images
+        """
         task, page = episode.task, episode.observation
         before = episode.z[-1] if episode.z else (False,) * len(task.subgoals)
         if self.rater:
-            rated = self.rater.reflect(task.intent, task.subgoals, episode.steps, page, before)
+            rated = self.rater.reflect(task.intent, task.subgoals, episode.steps, page, before, picture)
             return rated or Reflection(before, judged=False)
         now = completed_subgoals(task, page, self.world) if self.world else before
         return Reflection(tuple(a or b for a, b in zip(now, before, strict=True)))
@@ -131,18 +134,20 @@ def action_of(reply: Reply) -> tuple[Action, str]:
     return action, " ".join(said.split())
 
 
-def with_milestones(episode: Episode, generator: LanguageModel) -> Task:
+def with_milestones(episode: Episode, generator: LanguageModel, picture: bytes = b"") -> Task:
     """The task with K milestones made for it; its checks, if it has any, belong to others.  Raises `ValueError`: none came."""
     task, page = episode.task, as_text(episode.observation)
     examples = examples_for(task.sites) or DEMONSTRATIONS
-    return replace(task, subgoals=generate_subgoals(generator, task.intent, page, K, examples, seed=0), subgoal_checks=())
+    made = generate_subgoals(generator, task.intent, page, K, examples, seed=0, picture=picture)
+    return replace(task, subgoals=made, subgoal_checks=())
 
 
 @dataclass
 class Session:
     """An episode under way, and who takes part in it.
 
-    photos    whether to photograph each page, for the report
+    photos    whether to photograph each page, for the report or the rater
+    shown     whether the rater sees the photograph
     moments   what comes of it for the report, filled in as it happens
     """
 
@@ -151,6 +156,7 @@ class Session:
     view: View
     max_steps: int
     photos: bool
+    shown: bool = False
     moments: list[Moment] = field(default_factory=list)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
@@ -176,7 +182,7 @@ class Session:
         episode, agent, view = self.episode, self.agent, self.view
         view.page(len(episode.steps), episode.observation)
         began, written = time.monotonic(), agent.tokens_of_rater
-        reflection = await self.think(agent.reflect, episode)
+        reflection = await self.think(agent.reflect, episode, moment.screenshot if self.shown else b"")
         moment.seconds, moment.tokens = time.monotonic() - began, agent.tokens_of_rater - written
         moment.z, moment.judged = reflection.z, reflection.judged
         moment.answers = {name: getattr(reflection, name) for name in QUESTIONS}

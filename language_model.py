@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import inspect
 import re
@@ -100,14 +101,18 @@ class ChatEndpoint:
         except OpenAIError as error:
             raise ValueError(f"no key for {model}: set OPENAI_API_KEY; an endpoint that asks for none takes any word") from error
 
-    def generate(self, prompts: list[str], *, temperature: float = 0.0, max_new_tokens: int = 1024) -> list[Reply]:
-        return [self._ask(prompt, temperature, max_new_tokens) for prompt in prompts]
+    def generate(
+        self, prompts: list[str], *, temperature: float = 0.0, max_new_tokens: int = 1024, picture: bytes = b""
+    ) -> list[Reply]:
+        """`picture`: a JPEG that the model sees beside each prompt, if it takes images."""
+        return [self._ask(prompt, temperature, max_new_tokens, picture) for prompt in prompts]
 
-    def _ask(self, prompt: str, temperature: float, max_new_tokens: int) -> Reply:
+    def _ask(self, prompt: str, temperature: float, max_new_tokens: int, picture: bytes) -> Reply:
+        shown = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"}}
         try:
             answer = self.client.chat.completions.create(
                 model=self.model,
-                messages=[{"role": "user", "content": prompt}],
+                messages=[{"role": "user", "content": [{"type": "text", "text": prompt}, shown] if picture else prompt}],
                 temperature=temperature,
                 max_tokens=max_new_tokens,
                 timeout=self.timeout + max_new_tokens / 20,

@@ -219,31 +219,35 @@ class AutoRater:
         steps: Sequence[Step],
         page: Observation,
         z_before: Sequence[bool] | None = None,
+        picture: bytes = b"",
     ) -> Reflection | None:
         """The reflection before the action a_t, with z_t latched onto `z_before`; None when it stays unjudged.
 
         steps     the t steps taken so far
         page      o_t
         z_before  z_{t−1}; none done where it is left out
+        picture   a screenshot of the page, for a model that takes images
         """
         z_before = tuple(map(bool, z_before)) if z_before is not None else (False,) * len(subgoals)
+        asked = intent, subgoals, steps, page, z_before
         rated = None
         try:
-            rated = self._rate(intent, subgoals, steps, page, z_before, ambiguous=False)
+            rated = self._rate(*asked, picture, ambiguous=False)
             if self.thinking == "auto" and is_ambiguous(rated, z_before):
-                rated = self._rate(intent, subgoals, steps, page, z_before, ambiguous=True) or rated
+                rated = self._rate(*asked, picture, ambiguous=True) or rated
         except ConnectionError as error:  # it was retried where it was raised
             _log.warning("unjudged: %s", error)
         if rated is None:
             return None
         return replace(rated, z=tuple(map(bool, latch(np.array([z_before, rated.z]))[-1])))
 
-    def _rate(self, intent, subgoals, steps, page, z_before, ambiguous: bool) -> Reflection | None:
+    def _rate(self, intent, subgoals, steps, page, z_before, picture, ambiguous: bool) -> Reflection | None:
         budget = thinking_budget(self.thinking, ambiguous)
         prompt = reflection_prompt(intent, subgoals, steps, page, z_before, budget)
+        shown = {"picture": picture} if picture else {}  # most models have no such argument
         for attempt in range(1 if self.thinking == "auto" and not ambiguous else self.attempts):
             temperature = 0.7 if attempt else 0.0  # a greedy model would only repeat what could not be read
-            (reply,) = self.model.generate([prompt], temperature=temperature, max_new_tokens=ANSWER_TOKENS + budget)
+            (reply,) = self.model.generate([prompt], temperature=temperature, max_new_tokens=ANSWER_TOKENS + budget, **shown)
             rated = None if reply.cut else parse_reflection(reply.text, len(subgoals))
             if rated is not None:
                 return rated

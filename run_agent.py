@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 
 from agent import Agent, Metered, Roles, Session, chats, with_milestones
 from environment.browser import Browser, EnvironmentFailure, first_line
-from environment.report import Moment, write_report
+from environment.report import Moment, photograph, write_report
 from environment.rollout import Episode, trajectory_of
 from environment.safety import Guard
 from environment.tasks import SPLITS, load_tasks, score
@@ -63,7 +63,8 @@ async def run(
     world = World() if options.task.subgoal_checks else None
     rater = AutoRater(Metered(roles.rater), options.thinking) if roles.rater else None
     agent = Agent(roles.actor, rater, None if rater else world, options.milestones)
-    session = Session(Episode(options.task, 0), agent, View(show), options.max_steps, bool(options.save))
+    shown = options.images and isinstance(roles.rater, ChatEndpoint)
+    session = Session(Episode(options.task, 0), agent, View(show), options.max_steps, bool(options.save) or shown, shown)
     ending, outcome = (False, "environment_failure", ""), "interrupted"
     try:
         async with Browser(headless=not options.headed) as browser:
@@ -98,7 +99,8 @@ async def begin(browser: Browser, session: Session, roles: Roles, options: argpa
     episode.observation = await tab.observe()
     view(f"goal  {episode.task.intent}")
     if roles.generator:
-        episode.task = await session.think(with_milestones, episode, roles.generator)
+        picture = await photograph(tab, view.secrets) if options.images and isinstance(roles.generator, ChatEndpoint) else b""
+        episode.task = await session.think(with_milestones, episode, roles.generator, picture)
     if options.milestones and not chats(roles.actor):
         view("note  this policy was trained without a checklist: milestones are tracked and shown, but not to it")
     return guard
@@ -141,6 +143,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rater-endpoint", metavar="URL", help="the OpenAI-compatible address of --rater")
     add("--generator", metavar="NAME", help="'task' (default of bundled tasks), 'rater' (of others), 'self', or another model")
     add("--generator-endpoint", metavar="URL", help="the OpenAI-compatible address of --generator")
+    add("--images", action="store_true", help="show pages to rater and generator as pictures, too, at an endpoint that takes them")
     add("--no-milestones", dest="milestones", action="store_false", help="the plain agent")
     add("--thinking", default="auto", metavar="N", help="tokens that the rater may think: 0, 256, …, or auto (default): more in doubt")
     add("--max-steps", type=int, default=30, metavar="N", help="actions after which it ends (default: 30)")
@@ -171,6 +174,8 @@ def check(options: argparse.Namespace) -> argparse.Namespace:
         "--endpoint needs the name of a --model": options.endpoint and not options.model,
         "--rater-endpoint needs the name of a --rater": options.rater_endpoint and rater in ("checks", "self"),
         "--generator-endpoint needs the name of a --generator": options.generator_endpoint and generator in ("task", "rater", "self"),
+        "--images: neither rater nor generator is an endpoint": options.images
+        and not (options.rater_endpoint or options.generator_endpoint or options.endpoint and "self" in (rater, generator)),
         f"--max-steps: expected 1 or more, got {options.max_steps}": options.max_steps < 1,
     }
     if problems := [text for text, holds in wrong.items() if holds]:

@@ -9,7 +9,7 @@ Three things, all offline and once a task:
 3. metrics say how far completed sub-goals and success agree (`equivalence`, `auroc`, `kendall_tau`,
    `success_by_count`): Figure 4 and the numbers beside it.
 
-Departures.  The teacher is shown the first page as text, where the paper's sees a screenshot.  The twelve demonstrations a
+Departures.  The teacher is shown the first page as text, with the paper's screenshot where the model takes images.  The twelve demonstrations a
 domain (Table 5's form, `subgoal_examples.json`) are ours.  A judgement that cannot be had is None, "unjudged": left out
 of the labels and counted, never taken for "not done".
 """
@@ -117,19 +117,24 @@ def generate_subgoals(
     examples: Sequence[Example],
     seed: int,
     attempts: int = 3,
+    picture: bytes = b"",
 ) -> tuple[str, ...]:
     """K milestones from the teacher, asked up to `attempts` times, each time with the demonstrations in another order.
 
     The first attempt is greedy; the next ones sample, since a greedy model would only repeat its mistake.  Raises
     ``ValueError`` with the last reply's fault when none has exactly K.  A reply that was cut off counts as malformed: its
     last milestone may be half a one.
+
+    picture   a screenshot of the first page, for a model that takes images
     """
     if attempts < 1:
         raise ValueError(f"expected attempts >= 1, got {attempts}")
+    shown = {"picture": picture} if picture else {}  # most models have no such argument
     for attempt in range(attempts):
         prompt = generator_prompt(task_intent, first_observation_text, k, examples, seed + attempt)
         temperature = 0.7 if attempt else 0.0
-        (reply,) = model.generate([prompt], temperature=temperature, max_new_tokens=64 * k + GENERATOR_THINKING)
+        room = 64 * k + GENERATOR_THINKING
+        (reply,) = model.generate([prompt], temperature=temperature, max_new_tokens=room, **shown)
         try:
             if reply.cut:
                 raise ValueError(f"the reply was cut off at its limit of tokens: {reply.text[-100:]!r}")

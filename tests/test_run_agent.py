@@ -106,6 +106,7 @@ def site():
         (["Open the issue", "--start-url", "http://a.example", "--generator", "task"], "only a bundled task has milestones"),
         (["--generator", "self", "--rater", "checks"], "only for its own milestones"),
         (["--no-milestones", "--generator", "self"], "plain agent"),
+        (["--images"], "neither rater nor generator is an endpoint"),
         (["--thinking", "-1"], "number of tokens, got '-1'"),
         (["--no-milestones", "--rater", "self"], "plain agent"),
         (["--model", "no/such/model/here"], "no/such/model/here"),
@@ -272,6 +273,17 @@ def test_each_role_is_an_endpoint_of_its_own_with_a_key_of_its_own(serve, site, 
     assert "35 tokens, " in seen  # and 7 of the last check
     saved = "".join(file.read_text() for file in tmp_path.iterdir() if file.suffix != ".jpg")
     assert KEY not in saved + seen and "rater's key" not in saved + seen
+
+
+def test_rater_and_generator_see_the_page_as_a_picture_where_they_take_one(serve, site):
+    actor, _ = serve('stop ""')
+    guide, _ = serve(MILESTONES, rating(0, 0, 0, 0))
+    assert main([*arguments_for(site, actor, rater=guide), "--images"]) == 0
+    for asked in guide.asked:
+        text, picture = asked["messages"][0]["content"]
+        assert "| Home" in text["text"]
+        assert base64.b64decode(picture["image_url"]["url"].removeprefix("data:image/jpeg;base64,")).startswith(b"\xff\xd8\xff")
+    assert len(guide.asked) == 3 and isinstance(actor.asked[0]["messages"][0]["content"], str)
 
 
 def test_a_dead_actor_ends_the_episode_with_one_line_and_what_there_is(serve, site, capsys, tmp_path):
