@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Awaitable, Callable
@@ -76,7 +77,7 @@ class Agent:
 
     @property
     def tokens_of_rater(self) -> int:
-        return self.rater.model.tokens if self.rater else 0
+        return getattr(self.rater.model, "tokens", 0) if self.rater else 0
 
     def reflect(self, episode: Episode, picture: bytes = b"") -> Reflection:
         """z_t, latched, and the answers, for the current observation; where the rater gives none, the last z stands.
@@ -138,7 +139,8 @@ def with_milestones(episode: Episode, generator: LanguageModel, picture: bytes =
     """The task with K milestones made for it; its checks, if it has any, belong to others.  Raises `ValueError`: none came."""
     task, page = episode.task, as_text(episode.observation)
     examples = examples_for(task.sites) or DEMONSTRATIONS
-    made = generate_subgoals(generator, task.intent, page, K, examples, seed=0, picture=picture)
+    order = zlib.crc32(task.intent.encode())  # of the demonstrations: another for each task, and always the same
+    made = generate_subgoals(generator, task.intent, page, K, examples, seed=order, picture=picture)
     return replace(task, subgoals=made, subgoal_checks=())
 
 

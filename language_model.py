@@ -123,7 +123,8 @@ class ChatEndpoint:
         except (AttributeError, LookupError, TypeError, ValueError):  # a web page, or JSON of another form
             reason = "it does not answer in OpenAI's protocol; many addresses end in /v1"
         said = " ".join(reason.split()).replace(self.client.api_key, "••••")
-        raise ConnectionError(f"{self.model} at {self.client.base_url.host}: {said[:300]}")
+        said = "".join(char for char in said[:300] if char.isprintable())
+        raise ConnectionError(f"{self.model} at {self.client.base_url.host}: {said}")
 
     @staticmethod
     def _read(answer) -> Reply:
@@ -131,7 +132,8 @@ class ChatEndpoint:
         if answer.choices == []:
             return Reply("", tokens=spent)
         content, cut = answer.choices[0].message.content, answer.choices[0].finish_reason == "length"
-        thought, _, text = (content or "").rpartition("</think>")  # some servers leave the thinking in the reply
+        whole = (content or "").encode("utf-8", "replace").decode()  # half a character could not be sent back
+        thought, _, text = whole.rpartition("</think>")  # some servers leave the thinking in the reply
         cut = cut or (not thought and text.lstrip().startswith("<think>"))
         return Reply(text, tokens=spent, cut=cut)
 

@@ -14,6 +14,7 @@ What a page loads by itself, such as images and frames, is not the agent's doing
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Awaitable, Callable
@@ -21,7 +22,7 @@ from urllib.parse import quote, quote_plus
 
 from playwright.async_api import Error as PlaywrightError
 
-from environment.browser import Tab, origin
+from environment.browser import LOAD_LIMIT_S, Tab, first_line, origin
 from trajectory import Action, Observation
 
 MASK = "••••"
@@ -101,7 +102,7 @@ class Guard:
         await self.tab.context.route(lambda url: origin(url) not in self.tab.allowed, self._outside)
         if self.confirm:
             await self.tab.context.add_init_script(GATE)
-            await self.tab.page.evaluate(GATE)
+            await self._run(self.tab.page, GATE)
         return self
 
     async def _outside(self, route) -> None:
@@ -121,10 +122,10 @@ class Guard:
         observation = await self.tab.act(action)
         if self.confirm and (frame := await self._held()):
             if await self.confirm(action):
-                await frame.evaluate(SEND)
+                await self._run(frame, SEND)
                 observation = await self.tab.act(Action("stop"))  # which does nothing, waits for what was begun, and looks
             else:
-                await frame.evaluate("() => { __gate.held = null; }")
+                await self._run(frame, "() => { __gate.held = null; }")
                 self._notes.append("the person did not allow this form to be sent")
         if self._notes and self.tab.page.url == "about:blank" and len(self.tab.pages) > 1:
             await self.tab.page.close()  # a tab that was to lead outside
@@ -136,9 +137,16 @@ class Guard:
     async def _held(self):
         """The frame of the active page that holds a form, or None."""
         for frame in self.tab.page.frames:
-            try:
-                if await frame.evaluate("() => Boolean(window.__gate?.held)"):
-                    return frame
-            except PlaywrightError:
-                pass  # it is just being replaced, so nothing is held in it
+            if await self._run(frame, "() => Boolean(window.__gate?.held)"):
+                return frame
         return None
+
+    async def _run(self, page, script: str):
+        """The script's value; None where the page is just being replaced, or does not answer."""
+        try:
+            async with asyncio.timeout(LOAD_LIMIT_S):
+                return await page.evaluate(script)
+        except (PlaywrightError, asyncio.TimeoutError) as problem:
+            if "Error: " in first_line(problem):  # the page's own, such as a form whose button is gone
+                self._notes.append(first_line(problem))
+            return None

@@ -1,7 +1,5 @@
 """What the agent is asked, and what it makes of the replies."""
 
-import json
-
 import pytest
 
 from agent import DEMONSTRATIONS, Agent, Metered, action_of, with_milestones
@@ -39,3 +37,51 @@ def test_a_loop_is_seen_before_patience_runs_out_and_only_since_z_last_grew():
 def test_an_unjudged_step_keeps_the_last_z():
     agent = Agent(ScriptedModel([]), AutoRater(ScriptedModel(["I cannot say.", "Sorry."]), "off"))
     assert agent.reflect(episode_of("A", z=[[1, 0]])).z == (True, False)
+
+
+# --- replies --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply, action, reason",
+    [
+        (Reply('click link "A"'), Action("click", "link", "A"), ""),
+        (Reply('It is\n the only way.\n\nclick link "A"\n'), Action("click", "link", "A"), "It is the only way."),
+        (Reply("I do not know."), Action("invalid", text="I do not know."), ""),
+        (Reply('First click link "B", then\nclick link "A"', cut=True), "the reply was cut off", ""),  # it was still thinking
+    ],
+)
+def test_a_replys_action_and_its_reason(reply, action, reason):
+    found, said = action_of(reply)
+    assert said == reason
+    assert found == action if isinstance(action, Action) else (found.kind == "invalid" and found.text.startswith(action))
+
+
+def test_a_meter_counts_what_its_model_writes():
+    class Writer(ScriptedModel):
+        def generate(self, prompts, **settings):
+            return [Reply(reply.text, tokens=len(reply.text)) for reply in super().generate(prompts, **settings)]
+
+    meter = Metered(Writer(["four", "seventy"]))
+    assert meter.generate(["p"], temperature=0.0, max_new_tokens=9)[0].text == "four" and meter.tokens == 4
+    meter.generate(["p"])
+    assert meter.tokens == 11
+
+
+def test_milestones_are_made_with_the_sites_demonstrations_or_some_of_each_site():
+    class Teacher(ScriptedModel):
+        def generate(self, prompts, **settings):
+            self.asked = prompts[0]
+            return super().generate(prompts, **settings)
+
+    reply = "1. a\n2. b\n3. c\n4. d"
+    orders = []
+    for sites, intent, expected in [(("map",), "Go", EXAMPLES["map"]), (("map",), "Stay", EXAMPLES["map"]), ((), "Go", DEMONSTRATIONS)]:
+        task = Task("t", sites, intent, "/", {}, subgoals=("of", "its", "own", "task"), subgoal_checks=({"path": "/"},) * 4)
+        teacher = Teacher([reply])
+        made = with_milestones(Episode(task, 0, observation=Observation("Home", "/", "now")), teacher)
+        assert made.subgoals == ("a", "b", "c", "d") and made.subgoal_checks == ()
+        places = [teacher.asked.index(f"Task: {example['intent']}\n") for example in expected]
+        assert teacher.asked.count("\nTask: ") == len(expected) + 1 and places != sorted(places)
+        orders.append(sorted(range(len(places)), key=places.__getitem__))
+    assert orders[0] != orders[1]

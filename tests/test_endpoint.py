@@ -72,6 +72,7 @@ def test_a_time_out_is_asked_again_and_grows_with_what_may_be_written(serve):
     "trouble, said",
     [
         ((500, {}, {"error": {"message": f"the key {KEY} is odd"}}), "the key •••• is odd"),
+        ((500, {}, {"error": {"message": "in \x1b[31mred"}}), "in [31mred"),
         ((401, {}, {"error": {"message": "no such key"}}), "no such key"),
         ((404, {}, {"error": {"message": "no model m"}}), "no model m"),
         ((429, {"Retry-After": "9999"}, {"error": {"message": "come back tomorrow"}}), "come back tomorrow"),
@@ -108,6 +109,7 @@ def test_an_address_where_nobody_answers(monkeypatch):
         (completion(None, finish="length"), "", True),  # all of it went into thinking
         (completion("click li", finish="length"), "click li", True),
         ({**completion("Hi."), "usage": None}, "Hi.", False),
+        (completion("\ud83d!"), "?!", False),  # half a character
         (completion("<think>Or {a}?</think>\nHi."), "\nHi.", False),
         (completion("<think>Or {a}?"), "<think>Or {a}?", True),
     ],

@@ -121,6 +121,13 @@ def test_the_page_that_was_open_already_is_guarded_and_other_actions_are_not_ask
     assert act.asked == ['click button "Go"']
 
 
+def test_a_held_form_whose_button_is_gone_is_a_failed_step(guarded):
+    gone = "<form action=/in onsubmit=1><button onclick=\"setTimeout(() => this.remove())\">Go</button></form><p>here"
+    act = guarded(gone, [True])
+    seen = act('click button "Go"')
+    assert "NotFoundError" in seen.error and seen.text == "here"
+
+
 def test_without_a_person_to_ask_forms_pass(guarded, site):
     act = guarded('<form action="/in"><button>Go</button></form>', **{"in": "<p>arrived"})
     assert act('click button "Go"').text == "arrived"
