@@ -356,6 +356,14 @@ def test_ctrl_c_is_heard_while_an_endpoint_hangs(serve, site, tmp_path):
     assert "<b>interrupted</b>" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.parametrize("site_name", ["forum", "gitlab", "shop_admin", "shop", "map"])
+def test_a_bundled_task_is_solved_when_a_person_lets_each_form_pass(site_name):
+    task = next(task for task in load_tasks("evaluation") if task.sites == (site_name,))
+    episode, seen = play(["--task", task.task_id, "--confirm"], ScriptedModel(task.oracle), says=[True] * 9)
+    assert episode.success and seen.count("Send the form on ") >= 1
+    assert not any("did not allow" in step.observation.error for step in episode.steps)
+
+
 # --- what is saved --------------------------------------------------------------------------------------------------
 
 
