@@ -3,9 +3,9 @@
 Three promises of ``run_agent.py``, each kept by one thing here:
 
 * `Secrets`: a password that was typed stands in no log, file or report;
-* `Guard`: the agent's pages stay on the allowed origins.  A link, form, script or new tab that leads elsewhere is stopped
-  before anything is sent.  A redirect is the exception: the browser follows it unasked, so it is noticed on arrival, and the
-  tab goes back (``browser.py``);
+* `Guard`: the agent's pages stay on the allowed origins.  A link, form, script, redirect or new tab that leads elsewhere is
+  stopped before anything is sent.  The exception is a redirect in a tab that is just opening: the browser follows it before
+  anyone can look, so it is noticed on arrival, and the tab is closed (``browser.py``);
 * `Guard` with a person to ask: a form is held until the person says yes, however it is sent: by a button, the Enter key or
   a script.  What a page sends without a form (``fetch``) is not held.
 
@@ -100,6 +100,8 @@ class Guard:
     async def stand(self) -> "Guard":
         """From now on, for the pages that are open and all that will be."""
         await self.tab.context.route(lambda url: origin(url) not in self.tab.allowed, self._outside)
+        self.tab.context.on("page", lambda page: asyncio.ensure_future(self._watch_redirects(page)))
+        await self._watch_redirects(self.tab.page)
         if self.confirm:
             await self.tab.context.add_init_script(GATE)
             await self._run(self.tab.page, GATE)
@@ -116,6 +118,30 @@ class Guard:
         self._notes.append(f"{origin(request.url)} is outside this task's sites; stayed")
         await route.abort("aborted")  # unlike other reasons, this one leaves the page as it is
         await self.tab.stays()
+
+    async def _watch_redirects(self, page) -> None:
+        """Playwright's routes do not see where a request is redirected to; the browser's own protocol does."""
+        try:
+            session = await self.tab.context.new_cdp_session(page)
+            tree = await session.send("Page.getFrameTree")
+            of_a_tab = tree["frameTree"]["frame"]["id"]
+            session.on("Fetch.requestPaused", lambda paused: asyncio.ensure_future(self._hop(session, of_a_tab, paused)))
+            await session.send("Fetch.enable", {"patterns": [{"resourceType": "Document"}]})
+        except PlaywrightError:
+            pass  # a tab that closed at once
+
+    async def _hop(self, session, of_a_tab: str, paused: dict) -> None:
+        url, request = paused["request"]["url"], {"requestId": paused["requestId"]}
+        stop = paused["frameId"] == of_a_tab and "redirectedRequestId" in paused and origin(url) not in self.tab.allowed
+        try:
+            if stop:
+                self._notes.append(f"{origin(url)} is outside this task's sites; stayed")
+                await session.send("Fetch.failRequest", {**request, "errorReason": "Aborted"})
+                await self.tab.stays()
+            else:
+                await session.send("Fetch.continueRequest", request)
+        except PlaywrightError:
+            pass  # its tab closed meanwhile
 
     async def act(self, action: Action) -> Observation:
         """Carry out one action, or as much of it as is allowed, and look at the page that follows."""

@@ -69,10 +69,10 @@ def tiny_checkpoint(tiny_model, tmp_path_factory):
 
 
 class Site:
-    """Pages by path.  A page is HTML, or a status code; `gate` holds back "/late/…" until it is set."""
+    """Pages by path.  A page is HTML, a status code, or a redirect as ("to", URL); `gate` holds back "/late/…" until it is set."""
 
     def __init__(self):
-        self.pages: dict[str, str | int] = {}
+        self.pages: dict[str, str | int | tuple] = {}
         self.hits = Counter()
         self.gate = threading.Event()
         site = self
@@ -86,6 +86,10 @@ class Site:
                 page = site.pages.get(path, 404)
                 if page == 0:  # hang up without an answer
                     return
+                if isinstance(page, tuple):
+                    self.send_response(302)
+                    self.send_header("Location", page[1])
+                    return self.end_headers()
                 self.send_response(page if isinstance(page, int) else 200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.end_headers()

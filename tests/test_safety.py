@@ -63,6 +63,23 @@ def test_a_page_that_sends_itself_elsewhere_is_stopped(guarded, other_site):
     assert "outside this task's sites" in seen.error and not other_site.hits
 
 
+@pytest.mark.parametrize("how", ['<a href="/way">go</a>', '<a href="/first">go</a>', '<form action="/way"><button>go</button></form>'])
+def test_a_redirect_outside_is_stopped_before_it_is_followed(guarded, other_site, how):
+    other_site.pages["/"] = "outside"
+    act = guarded(how, way=("to", f"{other_site.origin}/"), first=("to", "/way"), inside=("to", "/end"), end="<p>end")
+    seen = act('click link "go"' if "<a" in how else 'click button "go"')
+    assert "outside this task's sites" in seen.error and seen.url == "/" and not other_site.hits
+    assert act('goto "/way"').url == "/" and not other_site.hits
+    assert act('goto "/inside"').text == "end"
+
+
+def test_a_redirect_in_a_new_tab_is_left_at_once(guarded, other_site):
+    other_site.pages["/"] = "outside"
+    act = guarded('<a href="/way" target="_blank">go</a>', way=("to", f"{other_site.origin}/"))
+    seen = act('click link "go"')
+    assert "outside this task's sites" in seen.error and (seen.url, seen.text) == ("/", 'link "go"')
+
+
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "//localhost:1/", "http://127.0.0.1@localhost:1/"])
 def test_goto_has_no_way_around(guarded, url):
     seen = guarded("<p>here")(f'goto "{url}"')
