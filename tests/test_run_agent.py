@@ -339,12 +339,19 @@ def test_a_person_is_asked_before_a_form_is_sent(site):
     assert seen.count(f'Send the form on {site}/login, by click button "Go"?') == 2
 
 
-def test_ctrl_c_is_heard_while_an_endpoint_hangs(serve, site, tmp_path):
-    actor, _ = serve('click link "Sign in"', (200, {}, "hang"))
-    arguments = ["Sign in", "--start-url", site, "--model", "m", "--endpoint", actor.url, "--no-milestones", "--save", str(tmp_path)]
+@pytest.mark.parametrize("waits_for", ["an endpoint", "a person"])
+def test_ctrl_c_is_heard_whatever_is_waited_for(serve, site, tmp_path, waits_for):
+    second = (200, {}, "hang") if waits_for == "an endpoint" else 'click button "Go"'
+    actor, _ = serve('click link "Sign in"', second)
+    arguments = ["Sign in", "--start-url", site, "--model", "m", "--endpoint", actor.url, "--no-milestones", "--confirm"]
+    arguments += ["--save", str(tmp_path)]
     script = Path(run_agent.__file__)
     hears = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_path(sys.argv.pop(1), run_name='__main__')"
-    running = subprocess.Popen([sys.executable, "-c", hears, script, *arguments], cwd=script.parent, stderr=subprocess.PIPE, text=True)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    running = subprocess.Popen([sys.executable, "-u", "-c", hears, script, *arguments], cwd=script.parent, text=True, **pipes)
+    if waits_for == "a person":
+        while running.stdout.read(1) != "?":  # the question's end
+            assert running.poll() is None
     while len(actor.asked) < 2:
         assert running.poll() is None
         time.sleep(0.05)

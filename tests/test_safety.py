@@ -3,7 +3,7 @@
 import pytest
 
 from environment.safety import MASK, Guard, Secrets
-from trajectory import parse_action
+from trajectory import Action, parse_action
 
 
 @pytest.fixture
@@ -165,3 +165,10 @@ def test_a_short_secret_does_not_blot_out_the_page():
     secrets = Secrets()
     secrets.add("a1")
     assert secrets.mask("a1 steak sauce") == "a1 steak sauce"
+
+
+def test_a_password_that_the_page_shows_is_one_all_the_same(visit):
+    fields = '<label>Password <input value=x></label><label>PIN <input type=password></label><label>Name <input></label>'
+    page = visit(fields)
+    secret = [page.run(page.tab.is_secret(Action("type", "textbox", name, text="1234"))) for name in ("Password", "PIN", "Name")]
+    assert secret == [True, True, False]
