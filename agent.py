@@ -202,7 +202,8 @@ class Session:
         reply = await self.think(self.agent.act, episode, reflection)
         moment.seconds, moment.tokens = moment.seconds + time.monotonic() - began, moment.tokens + reply.tokens
         action, moment.reason = action_of(reply)
-        secret = await guard.tab.is_secret(action)
+        if secret := await guard.tab.is_secret(action):
+            moment.reason = ""  # it may tell what is typed
         self.view.action(action, reason=moment.reason, secret=secret)
         self.view.budget(moment.tokens, moment.seconds)
         step = Step(episode.observation, action, reply.text, reply.token_ids, reply.log_prob)

@@ -51,6 +51,7 @@ from trajectory import (
     trajectory_to_json,
 )
 
+
 async def run(
     options: argparse.Namespace,
     roles: Roles,
