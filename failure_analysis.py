@@ -190,8 +190,13 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tup
 
 
 def agent_failures(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
-    """The episodes that the agent failed: neither successes nor environment failures."""
-    return [t for t in trajectories if not t.success and t.end != "environment_failure"]
+    """The episodes that the agent failed: neither successes, nor environment failures, nor without a verdict."""
+    return [t for t in trajectories if not t.success and t.end != "environment_failure" and not unjudged(t)]
+
+
+def unjudged(trajectory: Trajectory) -> bool:
+    """Whether nothing judged the outcome, as on a person's own site: it is neither a success nor a failure."""
+    return trajectory.task.eval.get("eval_types") == []
 
 
 def environment_failures(trajectories: Iterable[Trajectory]) -> int:
@@ -212,10 +217,15 @@ def failure_distribution(trajectories: Iterable[Trajectory]) -> dict[FailureMode
 def main() -> None:
     parser = argparse.ArgumentParser(description="Name the failures in files of trajectories, and where they began.")
     parser.add_argument("files", nargs="+", help="JSON Lines, one trajectory a line")
-    trajectories = [t for file in parser.parse_args().files for t in read_trajectories(file)]
+    try:
+        trajectories = [t for file in parser.parse_args().files for t in read_trajectories(file)]
+    except (OSError, ValueError) as error:  # no such file, or a line that is no trajectory
+        parser.error(str(error))
     failures = agent_failures(trajectories)
     broken = environment_failures(trajectories)
-    print(f"{len(trajectories)} episodes, {len(failures)} failed by the agent, {broken} by the environment\n")
+    open_ = sum(unjudged(t) and t.end != "environment_failure" for t in trajectories)
+    rest = f", {open_} without a verdict" if open_ else ""
+    print(f"{len(trajectories)} episodes, {len(failures)} failed by the agent, {broken} by the environment{rest}\n")
     counts = Counter(map(classify, failures))
     for mode, share in failure_distribution(trajectories).items():
         print(f"{mode.value:18} {counts[mode]:5}  {share:6.1%}" if failures else f"{mode.value:18} {0:5}       -")

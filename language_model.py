@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import inspect
 import re
@@ -37,16 +38,20 @@ class Reply:
 
     token_ids   as generated, end token included; empty where the model does not tell
     log_prob    log π of `token_ids` at temperature 1, summed; None where the model does not tell
+    tokens      how many were written, thinking that is not shown included; 0 where the model does not tell
+    cut         it ran into `max_new_tokens`: half a reply can look like a whole one, so judges and teachers do not read it
     """
 
     text: str
     token_ids: tuple[int, ...] = ()
     log_prob: float | None = None
+    tokens: int = 0
+    cut: bool = False
 
 
 class LanguageModel(Protocol):
     def generate(self, prompts: list[str], *, temperature: float, max_new_tokens: int) -> list[Reply]:
-        """One reply for each prompt; temperature 0 is greedy."""
+        """One reply for each prompt; temperature 0 is greedy.  Raises `ConnectionError` where the model cannot be asked."""
 
 
 def state_prompt(intent: str, actions: Sequence[Action], observation: Observation, *, checklist: str = "") -> str:
@@ -76,24 +81,61 @@ class ScriptedModel:
 
 
 class ChatEndpoint:
-    """A chat model behind an OpenAI-compatible address.  The key comes from the environment (OPENAI_API_KEY)."""
+    """A chat model behind an OpenAI-compatible address.
 
-    def __init__(self, model: str, base_url: str | None = None, *, timeout: float = 120.0, retries: int = 3):
-        from openai import OpenAI
+    The client asks again, `retries` times, after a time-out, a broken connection, 408, 409, 429 (when its Retry-After is over)
+    and 5xx.  What remains is a ``ConnectionError`` of one line.  A reply without a choice or content is "": malformed, like
+    any other text that is not what was asked for.
 
-        self.model = model
-        self.client = OpenAI(base_url=base_url, timeout=timeout, max_retries=retries)
+    base_url   where it answers; the client's own default is OpenAI
+    key        default: the environment's OPENAI_API_KEY; masked where the endpoint repeats it
+    timeout    seconds for reading the prompt; each token that may be written adds 1/20
+    """
 
-    def generate(self, prompts: list[str], *, temperature: float = 0.0, max_new_tokens: int = 1024) -> list[Reply]:
-        return [Reply(self._ask(prompt, temperature, max_new_tokens)) for prompt in prompts]
+    def __init__(self, model: str, base_url: str | None = None, *, key: str | None = None, timeout: float = 120.0, retries: int = 3):
+        from openai import OpenAI, OpenAIError
 
-    def _ask(self, prompt: str, temperature: float, max_new_tokens: int) -> str:
-        """The reply's text; "" when the endpoint gave none (no choice, null content), which callers treat as malformed."""
-        messages = [{"role": "user", "content": prompt}]
-        answer = self.client.chat.completions.create(
-            model=self.model, messages=messages, temperature=temperature, max_tokens=max_new_tokens
-        )
-        return (answer.choices[0].message.content or "") if answer.choices else ""
+        self.model, self.timeout, self._broken = model, timeout, OpenAIError
+        try:
+            self.client = OpenAI(api_key=key, base_url=base_url, max_retries=retries)
+        except OpenAIError as error:
+            raise ValueError(f"no key for {model}: set OPENAI_API_KEY; an endpoint that asks for none takes any word") from error
+
+    def generate(
+        self, prompts: list[str], *, temperature: float = 0.0, max_new_tokens: int = 1024, picture: bytes = b""
+    ) -> list[Reply]:
+        """`picture`: a JPEG that the model sees beside each prompt, if it takes images."""
+        return [self._ask(prompt, temperature, max_new_tokens, picture) for prompt in prompts]
+
+    def _ask(self, prompt: str, temperature: float, max_new_tokens: int, picture: bytes) -> Reply:
+        shown = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"}}
+        try:
+            answer = self.client.chat.completions.create(
+                model=self.model,
+                messages=[{"role": "user", "content": [{"type": "text", "text": prompt}, shown] if picture else prompt}],
+                temperature=temperature,
+                max_tokens=max_new_tokens,
+                timeout=self.timeout + max_new_tokens / 20,
+            )
+            return self._read(answer)
+        except self._broken as error:
+            reason = f"{error} {error.__cause__ or ''}"
+        except (AttributeError, LookupError, TypeError, ValueError):  # a web page, or JSON of another form
+            reason = "it does not answer in OpenAI's protocol; many addresses end in /v1"
+        said = " ".join(reason.split()).replace(self.client.api_key, "••••")
+        said = "".join(char for char in said[:300] if char.isprintable())
+        raise ConnectionError(f"{self.model} at {self.client.base_url.host}: {said}")
+
+    @staticmethod
+    def _read(answer) -> Reply:
+        spent = (answer.usage and answer.usage.completion_tokens) or 0
+        if answer.choices == []:
+            return Reply("", tokens=spent)
+        content, cut = answer.choices[0].message.content, answer.choices[0].finish_reason == "length"
+        whole = (content or "").encode("utf-8", "replace").decode()  # half a character could not be sent back
+        thought, _, text = whole.rpartition("</think>")  # some servers leave the thinking in the reply
+        cut = cut or (not thought and text.lstrip().startswith("<think>"))
+        return Reply(text, tokens=spent, cut=cut)
 
 
 class LocalModel:
@@ -196,7 +238,9 @@ class LocalModel:
         finally:
             self.model.train(was_training)
         return [
-            Reply(self.tokenizer.decode(row, skip_special_tokens=True), tuple(row), float(sum(scores)))
+            Reply(
+                self.tokenizer.decode(row, skip_special_tokens=True), tuple(row), float(sum(scores)), len(row), row[-1] not in self.ends
+            )
             for row, scores in zip(tokens, log_probs)
         ]
 

@@ -12,6 +12,7 @@ tokens where the check is ambiguous, and leaves it to Gemini to notice; `is_ambi
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Sequence
@@ -24,6 +25,8 @@ from trajectory import Observation, Step, format_action
 
 if TYPE_CHECKING:
     from language_model import LanguageModel
+
+_log = logging.getLogger(__name__)
 
 # The three questions of Figure 5, in our words, by the field of `Reflection` that answers them.
 QUESTIONS = {
@@ -45,6 +48,7 @@ class Reflection:
     current    … to the second, whether the current milestone is completed
     next       … to the third, what comes next
     certain    whether the rater said that what it saw leaves no doubt
+    judged     False where no rating could be had and z is the one before: not the same as "nothing new"
     """
 
     z: tuple[bool, ...]
@@ -52,6 +56,7 @@ class Reflection:
     current: str = ""
     next: str = ""
     certain: bool = True
+    judged: bool = True
 
     @property
     def current_subgoal(self) -> int | None:
@@ -184,7 +189,7 @@ def parse_reflection(text: str, k: int) -> Reflection | None:
     """The rater's reply, its z not yet latched, or None: unjudged.  z is required, answers left out are empty.
 
     >>> parse_reflection('{"achieved": "the first", "z": [1, 0]}', 2)
-    Reflection(z=(True, False), achieved='the first', current='', next='', certain=True)
+    Reflection(z=(True, False), achieved='the first', current='', next='', certain=True, judged=True)
     """
     z = parse_verdict(text, k)
     if z is None:
@@ -214,27 +219,36 @@ class AutoRater:
         steps: Sequence[Step],
         page: Observation,
         z_before: Sequence[bool] | None = None,
+        picture: bytes = b"",
     ) -> Reflection | None:
         """The reflection before the action a_t, with z_t latched onto `z_before`; None when it stays unjudged.
 
         steps     the t steps taken so far
         page      o_t
         z_before  z_{t−1}; none done where it is left out
+        picture   a screenshot of the page, for a model that takes images
         """
         z_before = tuple(map(bool, z_before)) if z_before is not None else (False,) * len(subgoals)
-        rated = self._rate(intent, subgoals, steps, page, z_before, ambiguous=False)
-        if self.thinking == "auto" and is_ambiguous(rated, z_before):
-            rated = self._rate(intent, subgoals, steps, page, z_before, ambiguous=True) or rated
+        asked = intent, subgoals, steps, page, z_before
+        rated = None
+        try:
+            rated = self._rate(*asked, picture, ambiguous=False)
+            if self.thinking == "auto" and is_ambiguous(rated, z_before):
+                rated = self._rate(*asked, picture, ambiguous=True) or rated
+        except ConnectionError as error:  # it was retried where it was raised
+            _log.warning("unjudged: %s", error)
         if rated is None:
             return None
         return replace(rated, z=tuple(map(bool, latch(np.array([z_before, rated.z]))[-1])))
 
-    def _rate(self, intent, subgoals, steps, page, z_before, ambiguous: bool) -> Reflection | None:
+    def _rate(self, intent, subgoals, steps, page, z_before, picture, ambiguous: bool) -> Reflection | None:
         budget = thinking_budget(self.thinking, ambiguous)
         prompt = reflection_prompt(intent, subgoals, steps, page, z_before, budget)
+        shown = {"picture": picture} if picture else {}  # most models have no such argument
         for attempt in range(1 if self.thinking == "auto" and not ambiguous else self.attempts):
             temperature = 0.7 if attempt else 0.0  # a greedy model would only repeat what could not be read
-            (reply,) = self.model.generate([prompt], temperature=temperature, max_new_tokens=ANSWER_TOKENS + budget)
-            if (rated := parse_reflection(reply.text, len(subgoals))) is not None:
+            (reply,) = self.model.generate([prompt], temperature=temperature, max_new_tokens=ANSWER_TOKENS + budget, **shown)
+            rated = None if reply.cut else parse_reflection(reply.text, len(subgoals))
+            if rated is not None:
                 return rated
         return None

@@ -78,3 +78,13 @@ def phase_tasks(here: Path, tasks: list[Task]) -> list[Task]:
         here.mkdir(parents=True, exist_ok=True)
         write(file, "".join(f"{json.dumps(dataclasses.asdict(task))}\n" for task in tasks))
     return [task_from_json(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def policy_folder(name: str, runs: str = "runs") -> str:
+    """The newest policy in the run's or phase's folder `name`, and for "" in the newest run; any other `name` as it is."""
+    policies = sorted(Path(name or runs).glob("**/policy"), key=lambda policy: policy.stat().st_mtime)
+    policies = [policy for policy in policies if policy.parent.name.removeprefix("phase-").isdecimal()]
+    if not name and not policies:
+        raise ValueError(f"no policy under {runs}/ yet: `python train.py --phases 1` makes one, and --model names any other")
+    newest = [policy for policy in policies if policy.parents[1] == policies[-1].parents[1]]  # of the newest run
+    return str(max(newest, key=lambda policy: int(policy.parent.name.removeprefix("phase-")), default=name))

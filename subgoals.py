@@ -9,7 +9,7 @@ Three things, all offline and once a task:
 3. metrics say how far completed sub-goals and success agree (`equivalence`, `auroc`, `kendall_tau`,
    `success_by_count`): Figure 4 and the numbers beside it.
 
-Departures.  The teacher is shown the first page as text, where the paper's sees a screenshot.  The twelve demonstrations a
+Departures.  The teacher is shown the first page as text, with the paper's screenshot where the model takes images.  The twelve demonstrations a
 domain (Table 5's form, `subgoal_examples.json`) are ours.  A judgement that cannot be had is None, "unjudged": left out
 of the labels and counted, never taken for "not done".
 """
@@ -17,6 +17,7 @@ of the labels and counted, never taken for "not done".
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 from random import Random
@@ -30,9 +31,11 @@ from trajectory import Action, Observation, format_action
 if TYPE_CHECKING:
     from language_model import LanguageModel
 
+_log = logging.getLogger(__name__)
 Example = Mapping[str, object]  # {"intent": str, "subgoals": [str, …]}
 
 EXAMPLES: dict[str, list[Example]] = json.loads(Path(__file__).with_name("subgoal_examples.json").read_text("utf-8"))
+GENERATOR_THINKING = 2048  # a thinking model's thoughts count as part of its reply, and milestones are made once
 _WEBARENA_NAMES = {"reddit": "forum", "shopping": "shop", "shopping_admin": "shop_admin", "wikipedia": "map"}
 
 # --- generation -------------------------------------------------------------------------------------------------
@@ -114,19 +117,27 @@ def generate_subgoals(
     examples: Sequence[Example],
     seed: int,
     attempts: int = 3,
+    picture: bytes = b"",
 ) -> tuple[str, ...]:
     """K milestones from the teacher, asked up to `attempts` times, each time with the demonstrations in another order.
 
     The first attempt is greedy; the next ones sample, since a greedy model would only repeat its mistake.  Raises
-    ``ValueError`` with the last reply's fault when none has exactly K.
+    ``ValueError`` with the last reply's fault when none has exactly K.  A reply that was cut off counts as malformed: its
+    last milestone may be half a one.
+
+    picture   a screenshot of the first page, for a model that takes images
     """
     if attempts < 1:
         raise ValueError(f"expected attempts >= 1, got {attempts}")
+    shown = {"picture": picture} if picture else {}  # most models have no such argument
     for attempt in range(attempts):
         prompt = generator_prompt(task_intent, first_observation_text, k, examples, seed + attempt)
         temperature = 0.7 if attempt else 0.0
-        (reply,) = model.generate([prompt], temperature=temperature, max_new_tokens=64 * k)
+        room = 64 * k + GENERATOR_THINKING
+        (reply,) = model.generate([prompt], temperature=temperature, max_new_tokens=room, **shown)
         try:
+            if reply.cut:
+                raise ValueError(f"the reply was cut off at its limit of tokens: {reply.text[-100:]!r}")
             return parse_subgoals(reply.text, k)
         except ValueError as error:
             fault = error
@@ -230,6 +241,7 @@ def judge(model: LanguageModel, prompts: Sequence[str], k: int, attempts: int = 
     """The judge's z for each of `prompts` (`checker_prompt`), all in one batch; None where it stays unjudged.
 
     Only the unjudged are asked again, up to `attempts` times in all, and then with sampling.  Report the share of None.
+    A judge that cannot be asked at all, after its own retries, has judged none of what is still open.
     """
     verdicts: list[tuple[bool, ...] | None] = [None] * len(prompts)
     for attempt in range(attempts):
@@ -237,9 +249,13 @@ def judge(model: LanguageModel, prompts: Sequence[str], k: int, attempts: int = 
         if not open_:
             break
         temperature = 0.7 if attempt else 0.0
-        replies = model.generate([prompts[i] for i in open_], temperature=temperature, max_new_tokens=256)
+        try:
+            replies = model.generate([prompts[i] for i in open_], temperature=temperature, max_new_tokens=256)
+        except ConnectionError as error:
+            _log.warning("unjudged: %s", error)
+            break
         for i, reply in zip(open_, replies, strict=True):
-            verdicts[i] = parse_verdict(reply.text, k)
+            verdicts[i] = None if reply.cut else parse_verdict(reply.text, k)
     return verdicts
 
 

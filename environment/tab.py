@@ -177,10 +177,12 @@ class Tab:
         """Whether `action` types into a password field, so that a view of the run can hide what; in doubt, yes."""
         if action.kind != "type":
             return False
+        if "password" in action.name.lower():  # also one that "show password" has made a plain text field
+            return True
         place = [action.role, action.name, action.nth]
         try:
             if "reason" in await self._limited(self.page.evaluate("([r, n, i]) => __mira.locate(r, n, i)", place)):
-                return "password" in action.name.lower()
+                return False
             return bool(await self._limited(self.page.evaluate("__mira.target.type === 'password'")))
         except (PlaywrightError, asyncio.TimeoutError):
             return True

@@ -1,7 +1,9 @@
-"""Shared by the tests: small sites served on loopback, and a real browser to look at them."""
+"""Shared by the tests: small sites and chat endpoints served on loopback, and a real browser to look at sites."""
 
 import asyncio
+import json
 import threading
+import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +14,7 @@ from transformers import AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
 
 from environment.browser import Browser
 from experiments.pretrain_base import train_tokenizer
-from language_model import LocalModel
+from language_model import ChatEndpoint, LocalModel
 from trajectory import parse_action
 
 POCKET_MODEL = Path(__file__).parents[1] / "pocket_model"
@@ -98,7 +100,7 @@ class Site:
         self.server.daemon_threads = True
         self.server.block_on_close = False
         self.origin = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self):
         self.gate.set()
@@ -178,3 +180,77 @@ def visit(runner, browser, site):
     yield start
     for visit in visits:
         visit.run(visit.tab.close())
+
+
+# --- chat endpoints -------------------------------------------------------------------------------------------------
+
+KEY = "sk-never-to-be-seen"
+
+
+def completion(content, finish="stop", **message):
+    """The body of a chat completion, as vLLM, llama.cpp and Gemini send it."""
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+class Endpoint:
+    """Gives the answers it was made with in turn, the last one for ever, and keeps what it was asked.
+
+    An answer is a text or a body with status 200, or a status, headers and a body; "hang" and "break off" in place of a body
+    are what they say.
+    """
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.keys, self.times = list(answers), [], [], []
+        self.released = threading.Event()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                assert self.path == "/v1/chat/completions"
+                endpoint.times.append(time.monotonic())
+                endpoint.keys.append(self.headers["Authorization"])
+                endpoint.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                answer = endpoint.answers.pop(0) if len(endpoint.answers) > 1 else endpoint.answers[0]
+                self.answer(*answer if isinstance(answer, tuple) else (200, {}, answer))
+
+            def answer(self, status, headers, body):
+                if body == "hang":
+                    endpoint.released.wait(30)
+                    return
+                body = completion(body) if isinstance(body, str) and status == 200 and not headers else body
+                sent = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+                self.send_response(status)
+                for name, value in ({"Content-Type": "application/json", "Content-Length": len(sent)} | headers).items():
+                    self.send_header(name, str(value))
+                self.end_headers()
+                self.wfile.write(sent)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads, self.server.block_on_close = True, False
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(*answers, …) -> (endpoint, model)"""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    endpoints = []
+
+    def start(*answers, **settings):
+        endpoints.append(Endpoint(*answers))
+        return endpoints[-1], ChatEndpoint("m", endpoints[-1].url, **settings)
+
+    yield start
+    for endpoint in endpoints:
+        endpoint.close()

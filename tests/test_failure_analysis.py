@@ -1,5 +1,6 @@
 """Table 1's rules on episodes small enough to classify by eye."""
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from failure_analysis import (
     loop_entry,
     periodic_tail,
 )
-from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories, format_action
+from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories
 
 TASK = Task("7", ("forum",), "Post in r/books", "/forum", {}, oracle=('click link "A"', 'click link "B"', 'stop ""'))
 
@@ -159,11 +160,40 @@ def test_distribution_of_nothing_is_undefined():
     assert all(math.isnan(share) for share in failure_distribution([episode("ab.", success=True)]).values())
 
 
+def command_line(*files):
+    script = Path(__file__).parent.parent / "failure_analysis.py"
+    return subprocess.run([sys.executable, script, *files], capture_output=True, text=True)
+
+
 def test_command_line(tmp_path):
     file = tmp_path / "trajectories.jsonl"
     append_trajectories(file, [episode("abccc"), episode("Ax."), episode("AB.", success=True)])
-    script = Path(__file__).parent.parent / "failure_analysis.py"
-    output = subprocess.run([sys.executable, script, file], capture_output=True, text=True, check=True).stdout
-    assert "3 episodes, 2 failed by the agent, 0 by the environment" in output
-    assert "Stuck Midway           1   50.0%" in output
-    assert format_action(Action("click", "link", "x")) in output
+    done = command_line(file)
+    assert done.returncode == 0
+    assert "3 episodes, 2 failed by the agent, 0 by the environment\n" in done.stdout
+    assert "Stuck Midway           1   50.0%" in done.stdout
+    lost = {line.split()[-4]: line for line in done.stdout.splitlines() if 'click link "' in line}  # by the key step
+    assert list(lost) == ["2", "1"] and lost["1"].endswith('click link "x"')  # the oracle is A, B, stop
+
+
+def test_successes_in_the_files_show_where_a_task_without_an_oracle_was_lost(tmp_path):
+    own = dataclasses.replace(TASK, oracle=())
+    append_trajectories(tmp_path / "failed", [episode("AxB.", task=own)])
+    append_trajectories(tmp_path / "solved", [episode("AB.", success=True, task=own)])
+    alone, together = command_line(tmp_path / "failed").stdout, command_line(tmp_path / "failed", tmp_path / "solved").stdout
+    assert alone.splitlines()[-1].split()[-2:] == ["4", "-"]
+    assert together.splitlines()[-1].split()[-4:] == ["1", "click", "link", '"x"']
+
+
+def test_an_episode_that_nothing_judged_is_no_failure(tmp_path):
+    own = dataclasses.replace(TASK, eval={"eval_types": []})
+    append_trajectories(tmp_path / "unjudged.jsonl", [episode("ab.", task=own), episode("a", task=own, end="environment_failure")])
+    assert "2 episodes, 0 failed by the agent, 1 by the environment, 1 without a verdict" in command_line(tmp_path / "unjudged.jsonl").stdout
+
+
+@pytest.mark.parametrize("content, said", [(None, "No such file"), ('{"task": 1}\n', "line 1: not a trajectory")])
+def test_a_file_that_is_none_of_trajectories_is_named_in_one_line(tmp_path, content, said):
+    if content:
+        (tmp_path / "file").write_text(content)
+    done = command_line(tmp_path / "file")
+    assert done.returncode == 2 and said in done.stderr and str(tmp_path / "file") in done.stderr and "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ STORIES = [
     {"trajectory"},
     {"progress_labels", "advantage", "actor_loss"},  # the equations
     {"language_model", "critics", "environment", "optimisation"},  # the edges
-    {"subgoals", "milestoning", "failure_analysis", "curriculum", "evaluation"},  # the concepts
+    {"subgoals", "milestoning", "failure_analysis", "curriculum", "evaluation", "agent"},  # the concepts
     {"settings", "run_folder"},
     {"train", "run_agent", "experiments"},
 ]

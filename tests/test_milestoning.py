@@ -1,11 +1,11 @@
 """Reflection with a scripted rater; stagnation, checklist and budget by hand."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from language_model import Reply
 from milestoning import (
     ANSWER_TOKENS,
     DEEP_BUDGET,
@@ -36,7 +36,7 @@ class Script:
 
     def generate(self, prompts, *, temperature, max_new_tokens):
         self.asked.append((prompts[0], temperature, max_new_tokens))
-        return [SimpleNamespace(text=self.replies.pop(0)) for _ in prompts]
+        return [Reply(self.replies.pop(0)) for _ in prompts]
 
 
 def rating(z, certain=True):

@@ -1,13 +1,13 @@
 """The teacher's prompt and its replies, the judge's replies, and the metrics with their arithmetic."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.stats
 from sklearn.metrics import roc_auc_score
 
+from language_model import Reply
 from subgoals import (
     EXAMPLES,
     auroc,
@@ -36,7 +36,7 @@ class Script:
     def generate(self, prompts, *, temperature, max_new_tokens):
         self.asked += prompts
         self.temperatures.append(temperature)
-        return [SimpleNamespace(text=self.replies.pop(0)) for _ in prompts]
+        return [Reply(self.replies.pop(0)) for _ in prompts]
 
 
 # --- demonstrations and the prompt ------------------------------------------------------------------------------

@@ -359,6 +359,33 @@ def test_no_request_leaves_the_tasks_sites(visit, other_site):
     assert not other_site.hits
 
 
+LEADS = {
+    "link": '<a href="{there}">go</a>',
+    "new tab": '<a href="{there}" target="_blank">go</a>',
+    "new tab without its opener": '<a href="{there}" target="_blank" rel="noopener">go</a>',
+    "script": '<a href="#" onclick="location = \'{there}\'; return false">go</a>',
+    "window": '<a href="#" onclick="window.open(\'{there}\'); return false">go</a>',
+    "form": '<form action="{there}"><input type="hidden" name="card" value="4711"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+    "form by POST": '<form method="post" action="{there}"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+    "redirect": '<a href="/way">go</a>',
+    "redirect in a new tab": '<a href="/way" target="_blank">go</a>',
+    "form in a new tab": '<form action="{there}" target="_blank"><a href="#" onclick="this.parentNode.submit(); return false">go</a></form>',
+}
+
+
+@pytest.mark.parametrize("how", LEADS)
+def test_whatever_leads_outside_is_taken_back(visit, other_site, how):
+    other_site.pages["/"] = "<p>outside"
+    page = visit(LEADS[how].format(there=f"{other_site.origin}/"), way=answers(302, Location=f"{other_site.origin}/"))
+    seen = page.do('click link "go"')
+    if not seen.error:  # a new tab may take its time
+        seen = page.do("scroll down")
+    assert f"{other_site.origin} is outside this task's sites" in seen.error
+    assert (seen.url.rstrip("#"), seen.text) == ("/", 'link "go"')
+    assert not other_site.hits
+    assert page.do('goto "/"').error == ""
+
+
 def test_a_start_that_leads_outside_is_the_environments_failure(runner, browser, site, other_site):
     site.pages["/out"] = answers(302, Location=f"{other_site.origin}/")
     with pytest.raises(EnvironmentFailure, match="not allowed"):
