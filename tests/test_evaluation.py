@@ -15,8 +15,8 @@ from evaluation import (
     success,
     success_by_site,
 )
-from experiments import figures
-from trajectory import Action, Observation, Step, Task, Trajectory
+from experiments import compare, figures
+from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories
 
 
 def episode(succeeded, *, site="forum", task="1", z=((0,), (1,)), end="stopped"):
@@ -179,6 +179,40 @@ def test_subgoal_map_needs_one_k():
     for episodes in ([], [episode(True, z=((0,),)), episode(True, z=((0, 0),))], [episode(True, z=((), ()))]):
         with pytest.raises(ValueError, match="K in"):
             subgoal_completion_map(episodes)
+
+
+# --- runs side by side ---------------------------------------------------------------------------------------------
+
+
+def test_a_gain_is_paired_by_task():
+    # Task a is solved in both runs after and in none before, b in one run each time, c is missing from one run: +1 and 0.
+    before = [{"a": False, "b": True, "c": True}, {"a": False, "b": False, "c": True}]
+    after = [{"a": True, "b": False, "c": False}, {"a": True, "b": True}]
+    gain, low, high = compare.difference(after, before)
+    assert (gain, low, high) == (0.5, 0.0, 1.0)
+    assert compare.difference(before, before) == (0.0, 0.0, 0.0)
+
+
+def test_runs_are_compared_by_their_evaluation_episodes(tmp_path, capsys):
+    # Two runs: 0 then 1 of 2 solved, and 1 then 2 of 2; another: 1 then 0 of 2, with an episode that the browser broke.
+    solved = {"run": [[0, 0], [1, 0]], "run-1": [[1, 0], [1, 1]], "other": [[1, 0], [0, 0]]}
+    for name, phases in solved.items():
+        for phase, outcomes in enumerate(phases):
+            played = [episode(bool(solved), task=str(task)) for task, solved in enumerate(outcomes)]
+            append_trajectories(tmp_path / name / f"phase-{phase}" / "evaluation.jsonl", played)
+    broken = episode(False, task="2", end="environment_failure")
+    append_trajectories(tmp_path / "other" / "phase-1" / "evaluation.jsonl", [broken])
+    runs = {name: str(tmp_path / name) for name in solved}
+    compare.compare({"MiRA": [runs["run"], runs["run-1"]], "other": [runs["other"]]}, tmp_path / "figure.png")
+    said = capsys.readouterr().out
+    rows = {line[:16].strip(): line[16:].split() for line in said.splitlines()}
+    assert (rows["run"], rows["run-1"], rows["MiRA, mean"]) == (["0.0%", "50.0%"], ["50.0%", "100.0%"], ["25.0%", "75.0%"])
+    assert rows["other"] == ["50.0%", "0.0%"]
+    assert "MiRA: phase 1 less phase 0: +50.0 points [+50.0, +50.0]" in said
+    assert "phase 1: MiRA less other: +75.0 points [+50.0, +100.0]" in said
+    assert (tmp_path / "figure.png").stat().st_size > 2000
+    with pytest.raises(ValueError, match="evaluated phase"):
+        compare.outcomes(tmp_path)
 
 
 # --- figures -------------------------------------------------------------------------------------------------------
