@@ -55,6 +55,8 @@ def run(config: Config) -> Path:
     shown = collect(config, None, draw(config, pool, config.demonstrations, "demonstrations"), folder / "phase-0" / "demonstrations.jsonl")
     policy = warm_up(config, folder / "phase-0", shown)
     buffer.add(shown)
+    known = {episode.task.task_id for episode in shown}
+    pool = [task for task in pool if task.task_id not in known] or pool  # what was demonstrated has little left to teach
     explored = collect(config, policy, draw(config, pool, config.explorations, "exploration"), folder / "phase-0" / "exploration.jsonl")
     value, potential = warm_start(config, folder / "phase-0", policy, explored, shown[: config.explorations])
     buffer.add(explored)

@@ -1,8 +1,7 @@
 """How are episodes played?  Many worlds side by side, one batch of the policy for all of them at each step.
 
-The episodes advance in lock-step: the policy answers for every open episode in one batch, then all browsers act at once.
-So the batch is large, and a run with the same seed gives the same episodes.  When an episode ends, its place takes the next
-task.
+Two teams of episodes take turns: while the browsers of one team act, the policy answers for the other, in one batch.  Teams
+alternate strictly, so a run with the same seed gives the same episodes.  When an episode ends, its place takes the next task.
 """
 
 from __future__ import annotations
@@ -97,14 +96,17 @@ async def _rollout(policy, tasks, max_steps, parallel, headless, done) -> list[T
 
     try:
         async with Browser(headless=headless) as browser:
+            acting, thinking, chosen = places[0::2], places[1::2], []
             while waiting or any(place.episode for place in places):
-                free = [place for place in places if not place.episode][: len(waiting)]
+                asked = [place.episode for place in thinking if place.episode]
+                answer = asyncio.create_task(asyncio.to_thread(policy.act, asked)) if asked else None
+                await asyncio.gather(*map(step, [place for place in acting if place.episode], chosen))
+                free = [place for place in acting if not place.episode][: len(waiting)]
                 for place in free:
                     place.episode = waiting.pop()
                 await asyncio.gather(*map(begin, free))
-                playing = [place for place in places if place.episode]
-                chosen = policy.act([place.episode for place in playing])
-                await asyncio.gather(*map(step, playing, chosen))
+                chosen = await answer if answer else []
+                acting, thinking = thinking, acting
     finally:
         for place in places:
             place.world.close()
