@@ -7,15 +7,18 @@ Three things, all offline and once a task:
 2. a judge, the sub-goal checker, says which of them are reached in a given state (`checker_prompt`, `parse_verdict`,
    `judge`), unless the benchmark brings checks of its own;
 3. metrics say how far completed sub-goals and success agree (`equivalence`, `auroc`, `kendall_tau`,
-   `success_by_count`): Figure 4 and the numbers beside it.
+   `success_by_count`): Figure 4 and the numbers beside it, for any file of trajectories:
 
-Departures.  The teacher is shown the first page as text, with the paper's screenshot where the model takes images.  The twelve demonstrations a
-domain (Table 5's form, `subgoal_examples.json`) are ours.  A judgement that cannot be had is None, "unjudged": left out
-of the labels and counted, never taken for "not done".
+       python subgoals.py runs/mira/phase-6/evaluation.jsonl
+
+Departures.  The teacher is shown the first page as text, with the paper's screenshot where the model takes images.  The
+twelve demonstrations a domain (Table 5's form, `subgoal_examples.json`) are ours.  A judgement that cannot be had is None,
+"unjudged": left out of the labels and counted, never taken for "not done".
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import re
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, Mapping, Sequence
 import numpy as np
 import scipy.stats
 
-from trajectory import Action, Observation, format_action
+from trajectory import Action, Observation, format_action, read_trajectories
 
 if TYPE_CHECKING:
     from language_model import LanguageModel
@@ -339,3 +342,28 @@ def _paired(values, success) -> tuple[np.ndarray, np.ndarray]:
     if values.ndim != 1 or values.shape != success.shape or np.isnan(values).any():
         raise ValueError(f"expected two arrays [N] without NaN, got shapes {values.shape} and {success.shape}")
     return values, success.astype(bool)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How well sub-goals tell success from failure in files of trajectories.")
+    parser.add_argument("files", nargs="+", help="JSON Lines, one trajectory a line")
+    try:
+        episodes = [t for file in parser.parse_args().files for t in read_trajectories(file) if t.end != "environment_failure"]
+    except (OSError, ValueError) as error:  # no such file, or a line that is no trajectory
+        parser.error(str(error))
+    k = max((len(t.task.subgoals) for t in episodes), default=0)
+    episodes = [t for t in episodes if k and len(t.task.subgoals) == k]
+    if not episodes:
+        parser.error("none of the episodes has sub-goals")
+    z, success = np.array([np.any(t.z, axis=0) for t in episodes]), np.array([t.success for t in episodes])
+    count, tau = z.sum(1), "τ = {:.3f} (p = {:.2g})"
+    precision, recall, f1 = equivalence(z, success)
+    print(f"{len(episodes)} episodes with {k} sub-goals, {success.sum()} successes")
+    print(f"all {k} done as a sign of success: precision {precision:.2f}, recall {recall:.2f}, F1 {f1:.2f}")
+    print(f"share done: AUROC {auroc(count / k, success):.2f}, Kendall's " + tau.format(*kendall_tau(count, success)))
+    for m, rate in enumerate(success_by_count(count, success, k)):
+        print(f"P(success | {m} done) = {rate:.2f}  of {(count == m).sum()}")
+
+
+if __name__ == "__main__":
+    main()

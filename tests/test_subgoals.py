@@ -1,6 +1,9 @@
 """The teacher's prompt and its replies, the judge's replies, and the metrics with their arithmetic."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +27,7 @@ from subgoals import (
     quote_page,
     success_by_count,
 )
-from trajectory import Action, Observation
+from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories
 
 
 class Script:
@@ -282,3 +285,27 @@ def test_success_by_count():
         success_by_count([3], [1], 2)
     with pytest.raises(ValueError):
         success_by_count([0.5], [1], 2)
+
+
+def command_line(*files):
+    script = Path(__file__).parent.parent / "subgoals.py"
+    return subprocess.run([sys.executable, script, *files], capture_output=True, text=True)
+
+
+def finished(z, success, end="stopped"):
+    """An episode of one action, with z before and after it."""
+    task = Task("t", ("forum",), "", "", {}, subgoals=["a", "b"])
+    return Trajectory(task, [Step(Observation("", "", ""), Action("stop"))], Observation("", "", ""), z, success, end)
+
+
+def test_command_line(tmp_path):
+    # latched counts 2, 2, 1, 0, success 1 0 0 0: of the 3 pairs with different success two are in order and one is tied
+    append_trajectories(tmp_path / "some", [finished([[1, 0], [0, 1]], True), finished([[1, 0], [0, 0]], False)])
+    append_trajectories(tmp_path / "more", [finished([[0, 0], [1, 1]], False), finished([[0, 0], [0, 0]], False)])
+    append_trajectories(tmp_path / "more", [finished([[1, 1], [1, 1]], False, end="environment_failure")])
+    lines = command_line(tmp_path / "some", tmp_path / "more").stdout.splitlines()
+    assert lines[0] == "4 episodes with 2 sub-goals, 1 successes"
+    assert lines[1].endswith("precision 0.50, recall 1.00, F1 0.67") and "AUROC 0.83" in lines[2]
+    assert lines[3:] == ["P(success | 0 done) = 0.00  of 1", "P(success | 1 done) = 0.00  of 1", "P(success | 2 done) = 0.50  of 2"]
+    missing = command_line(tmp_path / "none")
+    assert missing.returncode == 2 and "No such file" in missing.stderr and "Traceback" not in missing.stderr
