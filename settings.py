@@ -29,10 +29,10 @@ class Config:
     held_out: str = setting("evaluation", "tasks to evaluate on: 'evaluation' or a file; 165 in the paper (section 6)")
     seed: int = setting(0, "fixes every random draw of the run")
     phases: int = setting(6, "rounds of Algorithm 2; the paper's Fig. 10 shows 6")
-    tasks_per_phase: int = setting(64, "episodes collected in a phase; WebRL has 500, the paper does not say")
+    tasks_per_phase: int = setting(128, "episodes collected in a phase; WebRL has 500, the paper does not say")
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
-    temperature: float = setting(1.0, "of the rollouts (Table 6); evaluation is greedy")
-    demonstrations: int = setting(450, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
+    temperature: float = setting(0.5, "of the rollouts; Table 6 has 1, at which a model this small loses half of its successes; evaluation is greedy")
+    demonstrations: int = setting(300, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
     warmup_epochs: int = setting(2, "passes over the demonstrations")
     warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
     explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
@@ -49,8 +49,8 @@ class Config:
     value_epochs: int = setting(1, "passes a phase (Table 6)")
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(16, "states in an update; Table 6 has 128, for more episodes a phase")
-    replay: int = setting(200, "earlier successes that join a phase's training; not reported")
-    low_perplexity: float = setting(1.02, "actions below this are left out as too easy; Table 8 has 1/0.9, which leaves few of a model this small")
+    replay: int = setting(300, "earlier successes that join a phase's training; not reported")
+    low_perplexity: float = setting(1.0, "actions below this are left out as too easy, 1 keeps them; Table 8 has 1/0.9")
     high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
     micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
@@ -63,6 +63,7 @@ class Config:
 # Settings that may differ when a run goes on: they do not change what is computed.
 FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "headed")
 PAPER = {
+    "temperature": 1.0,
     "gamma": 0.9,
     "optimizer": "adamw",
     "schedule": "constant",
