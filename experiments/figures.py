@@ -111,6 +111,21 @@ def subgoal_maps(maps: Mapping[str, Sequence[Sequence[float]]], path: str | Path
     return _save(figure, path)
 
 
+def picture_grid(pictures: Mapping[str, object], path: str | Path) -> Path:
+    """Pictures of pages, two a row, each under its name: {name: a PNG file, opened or by its path}."""
+    from matplotlib.image import imread
+
+    rows = math.ceil(len(pictures) / 2)
+    figure = _figure(2.2 * rows)
+    grid = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axes in grid:
+        axes.set_axis_off()
+    for axes, (name, png) in zip(grid, pictures.items()):
+        axes.imshow(imread(png, format="png"))
+        axes.set_title(name.replace("_", " "), loc="left", fontsize=9, color=INK)
+    return _save(figure, path)
+
+
 # --- the report of a run ---------------------------------------------------------------------------------------------
 
 
