@@ -104,6 +104,8 @@ def again(home: Path, config: Config, name: str) -> Path:
 def test_a_run_leaves_what_the_design_says(small_run):
     home, config = small_run
     folder = home / "runs" / "small"
+    shown = {episode.task.task_id for episode in read_trajectories(folder / "phase-0" / "demonstrations.jsonl")}
+    assert len(shown) == 3
     for phase in range(3):
         here = folder / f"phase-{phase}"
         for part in ("policy", "value", "potential"):
@@ -112,7 +114,7 @@ def test_a_run_leaves_what_the_design_says(small_run):
         if phase:
             tasks = [json.loads(line)["task_id"] for line in (here / "tasks.jsonl").read_text().splitlines()]
             episodes = list(read_trajectories(here / "trajectories.jsonl"))
-            assert len(tasks) == len(set(tasks)) == 3
+            assert len(tasks) == len(set(tasks)) == 3 and not set(tasks) & shown
             assert sorted(tasks) == sorted(played.task.task_id for played in episodes)
             for played in episodes:
                 assert played.end in ("stopped", "step_limit") and all(step.token_ids for step in played.steps)
