@@ -4,8 +4,8 @@ Three roles, played by three models or by one: a generator makes K milestones on
 reached, z_t, latched, and an actor acts on the state, the checklist, the rater's answers and, where z stands still or the agent
 goes round in a loop, the call to plan anew.  A bundled task's own milestones and checks can stand in for the first two.
 
-Settled here.  A policy without a chat template was trained on the plain state: milestones stay out of its prompt.  Where no
-rating can be had, the last z stands and the step counts as unjudged.
+Settled here.  A trained policy is shown what it was trained with: the checklist with z, or, trained on the plain state, no
+milestones.  Where no rating can be had, the last z stands and the step counts as unjudged.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ class Agent:
 
     def prompt(self, episode: Episode, reflection: Reflection) -> str:
         plan = []
-        if self.milestones and chats(self.model):
+        if self.milestones and reads_milestones(self.model):
             plan = [checklist(episode.task.subgoals, reflection.z)]
+        if plan and chats(self.model):
             plan += [f"{field}: {answer}" for field in QUESTIONS if (answer := getattr(reflection, field))]
             if (current := reflection.current_subgoal) is not None:
                 plan.append(f"current milestone: {one_line(episode.task.subgoals[current])}")
@@ -122,8 +123,13 @@ class Agent:
 
 
 def chats(model: LanguageModel) -> bool:
-    """False for a policy without a chat template: a checklist is foreign to it, and it can neither make nor rate milestones."""
+    """False for a policy without a chat template: it acts, and can neither make nor rate milestones."""
     return not isinstance(model, LocalModel) or bool(model.tokenizer.chat_template)
+
+
+def reads_milestones(model: LanguageModel) -> bool:
+    """False for a policy that was trained on the plain state alone."""
+    return chats(model) or model.knows_milestones
 
 
 def action_of(reply: Reply) -> tuple[Action, str]:

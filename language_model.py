@@ -16,7 +16,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Sequence
+from typing import Callable, Protocol, Sequence
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ def state_prompt(intent: str, actions: Sequence[Action], observation: Observatio
     The instruction comes last, right before the action: small models copy from a fixed distance long before they learn to
     search.
 
-    checklist   sub-goals and their marks (``milestoning.checklist``), for the agent with milestones
+    checklist   sub-goals and their marks (`milestoning.checklist`), for the agent with milestones
     """
     page = re.sub(r"(?m)^(?=(page|done|milestones|task|action):)", "- ", as_text(observation))  # headings are ours alone
     done = "".join(f"{format_action(action)}\n" for action in actions)
@@ -176,10 +176,15 @@ class LocalModel:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation) -> str:
+    @property
+    def knows_milestones(self) -> bool:
+        """Whether it was trained with a checklist in some of its prompts; its configuration remembers."""
+        return getattr(self.model.config, "knows_milestones", False)
+
+    def policy_prompt(self, intent: str, actions: Sequence[Action], observation: Observation, checklist: str = "") -> str:
         """The state as this model is asked about it: a chat model, which was not trained on our actions, gets their guide."""
         guide = f"{ACTION_GUIDE}\n" if self.tokenizer.chat_template else ""
-        return guide + state_prompt(intent, actions, observation)
+        return guide + state_prompt(intent, actions, observation, checklist=checklist)
 
     def prompt_ids(self, prompt: str) -> list[int]:
         """Token ids of a prompt with exactly one BOS; a chat model's template is applied.
@@ -292,15 +297,26 @@ class LanguagePolicy:
     """π as the environment plays it: prompt, reply, action.  A reply that is no action is a recorded failed action.
 
     seed   with a task's id and the step it fixes each draw, so that an episode does not depend on its neighbours
+    plan   what an episode's prompt shows of its milestones: `milestoning.checklist` with their marks, or ""
     """
 
-    def __init__(self, model: LocalModel, *, temperature: float, seed: int = 0, max_new_tokens: int = 64):
+    def __init__(
+        self,
+        model: LocalModel,
+        *,
+        temperature: float,
+        seed: int = 0,
+        max_new_tokens: int = 64,
+        plan: Callable[..., str] = lambda episode: "",
+    ):
         self.model, self.temperature, self.seed, self.max_new_tokens = model, temperature, seed, max_new_tokens
+        self.plan = plan
 
     def act(self, states) -> list[Step]:
         """One `Step` for each ``environment.rollout.Episode``."""
         prompts = [
-            self.model.policy_prompt(state.task.intent, [step.action for step in state.steps], state.observation) for state in states
+            self.model.policy_prompt(state.task.intent, [step.action for step in state.steps], state.observation, self.plan(state))
+            for state in states
         ]
         rngs = [
             np.random.default_rng([self.seed, zlib.crc32(state.task.task_id.encode()), len(state.steps), state.attempt])

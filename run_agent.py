@@ -11,8 +11,8 @@ Each of the three is a model of its own or the same: a run's folder, what transf
 answers there in OpenAI's protocol (Gemini, vLLM, llama.cpp, Ollama); a strong one makes this the paper's Gemini-SGO.  Keys come
 from the environment, ACTOR_API_KEY, RATER_API_KEY and GENERATOR_API_KEY where they differ, else OPENAI_API_KEY.
 
-Settled here.  A policy without a chat template (the small bundled one) was trained on the plain state: milestones stay out of
-its prompt.  Where no rating can be had the step is "unjudged" and the last z stands.  Your own site has no evaluator: `--save`
+Settled here.  A policy without a chat template (the small bundled one) is shown milestones only if it was trained with them
+(`train.py --milestone-share 0.5`).  Where no rating can be had the step is "unjudged" and the last z stands.  Your own site has no evaluator: `--save`
 then writes ``unjudged.jsonl``.  An episode that Ctrl-C or a dead endpoint ends is recorded as an environment failure: the agent
 did not fail.  Passwords that were typed are masked on the screen and in all that is saved.
 Exit status: 0 solved (your own site: stopped by itself), 1 not, 2 could not begin, 3 browser, site or endpoint broke, 130 Ctrl-C.
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
-from agent import Agent, Metered, Roles, Session, chats, with_milestones
+from agent import Agent, Metered, Roles, Session, chats, reads_milestones, with_milestones
 from environment.browser import Browser, EnvironmentFailure, first_line
 from environment.report import Moment, photograph, write_report
 from environment.rollout import Episode, trajectory_of
@@ -102,7 +102,7 @@ async def begin(browser: Browser, session: Session, roles: Roles, options: argpa
     if roles.generator:
         picture = await photograph(tab, view.secrets) if options.images and isinstance(roles.generator, ChatEndpoint) else b""
         episode.task = await session.think(with_milestones, episode, roles.generator, picture)
-    if options.milestones and not chats(roles.actor):
+    if options.milestones and not reads_milestones(roles.actor):
         view("note  this policy was trained without a checklist: milestones are tracked and shown, but not to it")
     return guard
 

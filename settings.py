@@ -33,6 +33,7 @@ class Config:
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
     temperature: float = setting(0.5, "of the rollouts; Table 6 has 1, at which a model this small loses half of its successes; evaluation is greedy")
     demonstrations: int = setting(300, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
+    milestone_share: float = setting(0.0, "of the demonstrated and replayed steps, whose prompt shows milestones and z (section 5.2)")
     warmup_epochs: int = setting(2, "passes over the demonstrations")
     warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
     explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
@@ -98,7 +99,7 @@ def problems(config: Config) -> list[str]:
     least = {"phases": 0, "tasks_per_phase": 1, "max_steps": 1, "demonstrations": 1, "warmup_epochs": 0, "explorations": 1}
     least |= {"actor_epochs": 0, "value_epochs": 0, "potential_epochs": 0, "batch_size": 1, "replay": 0, "buffer": 1, "parallel": 1}
     found = [f"--{k.replace('_', '-')}: expected at least {v}, got {getattr(config, k)}" for k, v in least.items() if getattr(config, k) < v]
-    shares = {"gamma": (0, 1), "td_weight": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "beta": (1e-6, math.inf)}
+    shares = {"gamma": (0, 1), "td_weight": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "milestone_share": (0, 1), "beta": (1e-6, math.inf)}
     for key, (low, high) in shares.items():
         if not low <= getattr(config, key) <= high:
             found.append(f"--{key.replace('_', '-')}: expected a number from {low:g} to {high:g}, got {getattr(config, key)}")

@@ -35,6 +35,7 @@ from environment.browser import EnvironmentFailure
 from environment.rollout import OraclePolicy, rollout
 from environment.tasks import load_tasks, perturb
 from language_model import LanguagePolicy, LocalModel
+from milestoning import checklist
 from optimisation import fit, micro_batches
 from progress_labels import progress_labels
 from run_folder import open_run, phase_tasks, piece, rng_of, write, write_losses
@@ -85,7 +86,8 @@ def warm_up(config: Config, here: Path, demonstrations: list[Trajectory]) -> Pat
 
     def make(folder: Path) -> None:
         model = load_for_training(LocalModel, config.model, config)
-        data = [transition for episode in demonstrations for transition in encode(model, episode).transitions()]
+        model.model.config.knows_milestones = config.milestone_share > 0
+        data = [pair for d in encode_all(model, demonstrations, milestones(config, "warm-up")) for pair in d.transitions()]
 
         def loss(batch):
             log_p, _ = model.token_log_probs([prompt for prompt, _ in batch], [action for _, action in batch])
@@ -126,33 +128,51 @@ def draw(config: Config, pool: list[Task], count: int, what: str) -> list[Task]:
 
 @dataclass
 class Encoded:
-    """An episode as token ids: T+1 states, T actions."""
+    """An episode as token ids: T+1 states, T prompts (states, some with milestones beside them), T actions."""
 
     episode: Trajectory
     states: list[list[int]]
+    prompts: list[list[int]]
     actions: list[tuple[int, ...]]
 
     def transitions(self) -> list[tuple[list[int], tuple[int, ...]]]:
-        return list(zip(self.states, self.actions))
+        return list(zip(self.prompts, self.actions))
 
 
-def encode(model: LocalModel, episode: Trajectory) -> Encoded:
-    """Prompts of s_0 … s_T and the actions' ids: as generated, or, for an oracle's action, as its text is tokenised."""
-    intent, actions = episode.task.intent, episode.actions
-    states = [model.prompt_ids(model.policy_prompt(intent, actions[:t], seen)) for t, seen in enumerate(episode.observations)]
-    ids = [step.token_ids or model.reply_ids(format_action(step.action)) for step in episode.steps]
-    return Encoded(episode, states, ids)
+def encode(model: LocalModel, episode: Trajectory, shown: Callable[[], bool] = lambda: False) -> Encoded:
+    """Prompts of s_0 … s_T and the actions' ids: as generated, or, for an oracle's action, as its text is tokenised.
+
+    shown   asked at each step whether its prompt shows the milestones and z_t
+    """
+    task, actions, observations = episode.task, episode.actions, episode.observations
+
+    def ids(t: int, plan: str = "") -> list[int]:
+        return model.prompt_ids(model.policy_prompt(task.intent, actions[:t], observations[t], plan))
+
+    def with_plan(t: int) -> list[int]:
+        return ids(t, checklist(task.subgoals, np.any(episode.z[: t + 1], axis=0)))
+
+    states = [ids(t) for t in range(len(observations))]
+    prompts = [with_plan(t) if shown() else states[t] for t in range(len(actions))]
+    replies = [step.token_ids or model.reply_ids(format_action(step.action)) for step in episode.steps]
+    return Encoded(episode, states, prompts, replies)
 
 
-def encode_all(model: LocalModel, episodes: Sequence[Trajectory]) -> list[Encoded]:
+def encode_all(model: LocalModel, episodes: Sequence[Trajectory], shown: Callable[[], bool] = lambda: False) -> list[Encoded]:
     """The episodes that say something: at least one action, and not broken off by the environment."""
-    return [encode(model, episode) for episode in evaluation.judged(episodes) if episode.steps]
+    return [encode(model, episode, shown) for episode in evaluation.judged(episodes) if episode.steps]
+
+
+def milestones(config: Config, *key: str) -> Callable[[], bool]:
+    """Draws, step after step, whether the prompt shows milestones, so that one policy serves with and without.  (Section 5.2)"""
+    rng = rng_of(config, *key, "milestones")
+    return lambda: rng.random() < config.milestone_share
 
 
 def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path]:
     """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device."""
     encoder = load(LocalModel, policy, config)
-    own, earlier = encode_all(encoder, fresh), encode_all(encoder, replayed)
+    own, earlier = encode_all(encoder, fresh), encode_all(encoder, replayed, milestones(config, here.name))
     del encoder
     value = train_value(config, here / "value", value, own)
     potential = train_potential(config, here / "potential", potential, own)

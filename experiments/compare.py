@@ -56,10 +56,10 @@ def compare(groups: dict[str, list[str]], figure: str | Path) -> None:
         curves[name] = [(mean, *_interval([run[phase] for run in runs])) for phase, mean in enumerate(rates.mean(0))]
     last = {name: [run[phases - 1] for run in runs] for name, runs in found.items()}
     for name, runs in found.items():
-        print(f"{name}: phase {phases - 1} less phase 0: {_points(difference(last[name], [run[0] for run in runs]))}")
+        print(f"{name}: phase {phases - 1} less phase 0: {points(difference(last[name], [run[0] for run in runs]))}")
     first, *others = last
     for name in others:
-        print(f"phase {phases - 1}: {first} less {name}: {_points(difference(last[first], last[name]))}")
+        print(f"phase {phases - 1}: {first} less {name}: {points(difference(last[first], last[name]))}")
     print(f"figure: {success_by_phase(curves, figure)}")
 
 
@@ -68,7 +68,7 @@ def _interval(runs: Sequence[dict[str, bool]]) -> tuple[float, float]:
     return bootstrap_interval([solved for _, solved in pairs], clusters=[task for task, _ in pairs])
 
 
-def _points(gain: tuple[float, float, float]) -> str:
+def points(gain: tuple[float, float, float]) -> str:
     return "{:+.1f} points [{:+.1f}, {:+.1f}]".format(*(100 * part for part in gain))
 
 

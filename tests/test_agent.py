@@ -4,6 +4,7 @@ import pytest
 
 from agent import DEMONSTRATIONS, Agent, Metered, action_of, with_milestones
 from environment.rollout import Episode
+from experiments.milestones import plan
 from language_model import Reply, ScriptedModel
 from milestoning import AutoRater, Reflection
 from subgoals import EXAMPLES
@@ -25,6 +26,16 @@ def test_the_prompt_has_the_checklist_the_answers_and_the_call_to_plan_anew():
     assert "No milestone was reached in the last 2 steps." in standing and "Plan anew for this milestone: two" in standing
     plain = Agent(ScriptedModel([]), milestones=False).prompt(episode_of("A", z=[[0, 0], [0, 0]]), reflection)
     assert "milestones:" not in plain and "achieved" not in plain
+
+
+def test_a_trained_policy_is_asked_as_in_its_training(tiny_model):
+    episode, model = episode_of("A", "B", z=[[0, 0], [1, 0], [0, 0]]), tiny_model()
+    asked = Agent(model, patience=1).prompt(episode, Reflection((True, False), achieved="the first"))
+    assert asked == model.policy_prompt("Do it", [step.action for step in episode.steps], episode.observation)
+    model.model.config.knows_milestones = True
+    asked = Agent(model, patience=1).prompt(episode, Reflection((True, False), achieved="the first"))
+    assert "milestones:\n[x] one\n[ ] two\ntask: Do it\naction:\n" in asked and "achieved" not in asked and "anew" not in asked
+    assert asked == model.policy_prompt("Do it", [step.action for step in episode.steps], episode.observation, plan(episode))
 
 
 def test_a_loop_is_seen_before_patience_runs_out_and_only_since_z_last_grew():

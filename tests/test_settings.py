@@ -33,6 +33,7 @@ def test_the_command_line_is_made_of_the_settings(elsewhere):
         ("--gamma=1.5", "--gamma: expected a number from 0 to 1, got 1.5"),
         ("--gamma=nan", "--gamma: expected a number from 0 to 1"),
         ("--beta=0", "--beta"),
+        ("--milestone-share=1.1", "--milestone-share: expected a number from 0 to 1, got 1.1"),
         ("--name=a/b", "plain folder name"),
         ("--name=..", "plain folder name"),
         ("--model=no_such_folder", "no folder or file 'no_such_folder'"),

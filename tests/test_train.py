@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from environment.tasks import load_tasks
 from settings import Config
-from train import advantages, encode, run
+from train import advantages, encode, milestones, run
 from trajectory import Action, Observation, Step, Task, Trajectory, read_trajectories
 
 # --- one episode ------------------------------------------------------------------------------------------------
@@ -43,6 +43,23 @@ def test_an_episode_is_scored_on_the_ids_that_were_generated(tiny_model):
     text = model.tokenizer.decode(told.states[1], skip_special_tokens=True)
     assert text == 'page:\nT\n/\npage 1\ndone:\nclick link "Posts"\ntask: Go there\naction:\n'
     assert encode(model, episode(actions, True, token_ids=(9, 9, 2))).actions == [(9, 9, 2)] * 2
+
+
+def test_some_prompts_show_the_milestones_as_they_stood_and_the_states_never(tiny_model):
+    model, turns = tiny_model(), iter([False, True, True])
+    played = episode([Action("click", "link", "Posts"), Action("click", "link", "A"), Action("stop", text="7")], True)
+    task = dataclasses.replace(played.task, subgoals=("Open posts", "Answer"))
+    played = dataclasses.replace(played, task=task, z=[[False, False], [True, False], [False, False], [False, True]])
+    told = encode(model, played, lambda: next(turns))
+    assert told.prompts[0] == told.states[0] == encode(model, played).prompts[0]
+    for t in (1, 2):  # latched: what was done at 1 is done at 2
+        text = model.tokenizer.decode(told.prompts[t], skip_special_tokens=True)
+        assert text.endswith("milestones:\n[x] Open posts\n[ ] Answer\ntask: Go there\naction:\n")
+        assert told.states[t] == encode(model, played).prompts[t] != told.prompts[t]
+    drawn = [milestones(Config(milestone_share=0.5), "phase-1") for _ in range(2)]
+    first, again = ([draw() for _ in range(2000)] for draw in drawn)
+    assert first == again and 900 < sum(first) < 1100
+    assert not any(milestones(Config(), "phase-1")() for _ in range(100))
 
 
 # --- a whole run ------------------------------------------------------------------------------------------------
