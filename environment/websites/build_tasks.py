@@ -1,44 +1,98 @@
 """Write PocketArena's task files: ``python -m environment.websites.build_tasks``.
 
-Evaluation and pool use worlds of disjoint seeds, so no answer can be remembered, and intents differ wherever a template has
-something to name.
+How many tasks of which kind each site gets is a table, after WebArena-Lite's counts and proportions; the pool has the same
+proportions.  Evaluation and pool use worlds of disjoint seeds, so no answer can be remembered, and share no intent.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 
-from environment.tasks import SPLITS, TASK_FOLDER, first_suitable, templates
+from environment.tasks import HELD_OUT, MULTI_SITE, SPLITS, TASK_FOLDER, first_suitable, goal, templates
 from environment.websites import SITES
 from trajectory import Task
 
-PER_SITE = {  # the pool has 1,573 tasks, as the paper's (section 5.4)
-    "evaluation": dict.fromkeys(SITES, 12),
-    "pool": {"forum": 315, "gitlab": 315, "shop_admin": 315, "shop": 314, "map": 314},
-}
+GROUPS = (*SITES, MULTI_SITE)
+GOALS = ("answer", "state", "page", "both")
+EVALUATION = {  # tasks of (templates that the pool has too, held-out templates)
+    #               answer    state    page     both
+    "shop_admin": ((14, 3), (8, 2), (4, 0), (2, 2)),
+    "map":        ((10, 3), (6, 0), (3, 0), (2, 2)),
+    "shop":       ((17, 4), (9, 3), (5, 0), (5, 2)),
+    "forum":      ((7, 2),  (6, 0), (1, 1), (2, 0)),
+    "gitlab":     ((10, 4), (7, 2), (2, 1), (4, 0)),
+    MULTI_SITE:   ((3, 1),  (4, 1), (1, 0), (0, 0)),
+}  # fmt: skip
+POOL = 1573  # as the paper's (section 5.4)
 FIRST_SEED = {"evaluation": 1_000_000, "pool": 2_000_000}
 TRIES = 20  # worlds looked at for a new intent; some templates, such as a count, have one for all worlds
 
 
+def counts() -> dict[str, dict[tuple[str, str, bool], int]]:
+    """{split: {(group, goal, of held-out templates): tasks}}; the pool's by largest remainder."""
+    evaluation = {
+        (group, kind, held_out): row[column][held_out]
+        for group, row in EVALUATION.items()
+        for column, kind in enumerate(GOALS)
+        for held_out in (False, True)
+    }
+    total = sum(evaluation.values())
+    exact = {(group, kind): (evaluation[group, kind, False] + evaluation[group, kind, True]) * POOL / total
+             for group in EVALUATION for kind in GOALS}
+    pool = {cell: int(share) for cell, share in exact.items()}
+    for cell in sorted(exact, key=lambda cell: pool[cell] - exact[cell])[: POOL - sum(pool.values())]:
+        pool[cell] += 1
+    return {"evaluation": evaluation, "pool": {(*cell, False): count for cell, count in pool.items()}}
+
+
 def build() -> dict[str, list[Task]]:
-    """The tasks of both splits, templates taken in turn within a site."""
-    seen: set[str] = set()
-    return {split: [task for site in SITES for task in _site_tasks(site, split, seen)] for split in SPLITS}
+    """The tasks of both splits, sorted by group."""
+    ids: dict[tuple[str, str, bool], list[str]] = {}
+    for template in templates():
+        example = first_suitable(template, range(200))
+        ids.setdefault((template.split("/")[0], goal(example), template in HELD_OUT), []).append(template)
+    built: dict[str, list[Task]] = {}
+    for split in SPLITS:
+        taken = {task.intent for tasks in built.values() for task in tasks}
+        wanted = counts()[split]
+        built[split] = [
+            task
+            for group in GROUPS
+            for task in _tasks(group, split, _in_turn(ids, {cell: n for cell, n in wanted.items() if cell[0] == group}), taken)
+        ]
+    return built
 
 
-def _site_tasks(site: str, split: str, seen: set[str]) -> list[Task]:
-    ids = [template for template, (its_site, _) in templates().items() if its_site == site]
-    seed, tasks = FIRST_SEED[split] + 100_000 * SITES.index(site), []
-    for number in range(PER_SITE[split][site]):
-        for _ in range(TRIES):
-            task = first_suitable(ids[number % len(ids)], range(seed, seed + 200), task_id=f"{site}-{split[:4]}-{number:03d}")
-            seed = task.world + 1
-            if task.intent not in seen:
-                break
+def _in_turn(ids: dict, wanted: dict) -> list[str]:
+    """The template of each task of a group: within each cell the templates in turn."""
+    return [template for cell, n in wanted.items() if n for template in itertools.islice(itertools.cycle(ids[cell]), n)]
+
+
+def _tasks(group: str, split: str, chosen: list[str], taken: set[str]) -> list[Task]:
+    seed, seen, tasks = FIRST_SEED[split] + 100_000 * GROUPS.index(group), set(), []
+    for number, template in enumerate(chosen):
+        task = _new(template, seed, f"{group}-{split[:4]}-{number:03d}", taken, seen)
+        seed = task.world + 1
         seen.add(task.intent)
         tasks.append(task)
     return tasks
+
+
+def _new(template: str, seed: int, task_id: str, taken: set[str], seen: set[str]) -> Task:
+    """A task with an intent that is not in `taken`, and if possible not in `seen` either."""
+    spare = None
+    for _ in range(TRIES):
+        task = first_suitable(template, range(seed, seed + 200), task_id=task_id)
+        seed = task.world + 1
+        if task.intent not in taken:
+            if task.intent not in seen:
+                return task
+            spare = spare or task
+    if spare is None:
+        raise ValueError(f"{template}: every intent is taken")
+    return spare
 
 
 def main() -> None:
