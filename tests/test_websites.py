@@ -1,13 +1,15 @@
 """Every bundled task: well formed, solved by its oracle, through all of its sub-goals, and by no one who does nothing."""
 
+import json
 import re
 from collections import Counter
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from environment.rollout import NoOpPolicy, OraclePolicy, rollout
-from environment.tasks import HELD_OUT, SPLITS, goal, is_held_out, load_tasks, templates
+from environment.tasks import HELD_OUT, SPLITS, goal, instantiate, is_held_out, load_tasks, templates
 from environment.websites.build_tasks import counts
 from evaluation import site_of
 from milestoning import latch
@@ -80,6 +82,12 @@ def test_each_task_has_all_that_it_needs(split):
         assert [str(action) for action in actions] == list(task.oracle), name
         assert [action.kind == "stop" for action in actions] == [False] * (len(actions) - 1) + [True], name
         assert bool(actions[-1].text) == ("string_match" in task.eval["eval_types"]), name
+
+
+def test_the_files_hold_what_the_templates_make_today():
+    for task in [*TASKS["evaluation"], *ONE_A_TEMPLATE]:
+        made = instantiate(task.intent_template_id, task.world, task_id=task.task_id)
+        assert json.loads(json.dumps(asdict(made))) == json.loads(json.dumps(asdict(task)))
 
 
 def test_splits_share_templates_and_nothing_else():

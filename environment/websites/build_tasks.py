@@ -7,15 +7,14 @@ proportions.  Evaluation and pool use worlds of disjoint seeds, so no answer can
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 
-from environment.tasks import HELD_OUT, MULTI_SITE, SPLITS, TASK_FOLDER, first_suitable, goal, templates
+from environment.tasks import GOALS, HELD_OUT, MULTI_SITE, SPLITS, TASK_FOLDER, first_suitable, goal, templates
 from environment.websites import SITES
 from trajectory import Task
 
 GROUPS = (*SITES, MULTI_SITE)
-GOALS = ("answer", "state", "page", "both")
+KINDS = (*GOALS.values(), "both")
 EVALUATION = {  # tasks of (templates that the pool has too, held-out templates)
     #               answer    state    page     both
     "shop_admin": ((14, 3), (8, 2), (4, 0), (2, 2)),
@@ -31,43 +30,33 @@ TRIES = 20  # worlds looked at for a new intent; some templates, such as a count
 
 
 def counts() -> dict[str, dict[tuple[str, str, bool], int]]:
-    """{split: {(group, goal, of held-out templates): tasks}}; the pool's by largest remainder."""
-    evaluation = {
-        (group, kind, held_out): row[column][held_out]
-        for group, row in EVALUATION.items()
-        for column, kind in enumerate(GOALS)
-        for held_out in (False, True)
-    }
-    total = sum(evaluation.values())
-    exact = {(group, kind): (evaluation[group, kind, False] + evaluation[group, kind, True]) * POOL / total
-             for group in EVALUATION for kind in GOALS}
+    """{split: {(group, kind of goal, of held-out templates): tasks}}; the pool's by largest remainder."""
+    evaluation, exact = {}, {}
+    scale = POOL / sum(sum(cell) for row in EVALUATION.values() for cell in row)
+    for group, row in EVALUATION.items():
+        for kind, (shared, held_out) in zip(KINDS, row):
+            evaluation |= {(group, kind, False): shared, (group, kind, True): held_out}
+            exact[group, kind, False] = (shared + held_out) * scale
     pool = {cell: int(share) for cell, share in exact.items()}
     for cell in sorted(exact, key=lambda cell: pool[cell] - exact[cell])[: POOL - sum(pool.values())]:
         pool[cell] += 1
-    return {"evaluation": evaluation, "pool": {(*cell, False): count for cell, count in pool.items()}}
+    return {"evaluation": evaluation, "pool": pool}
 
 
 def build() -> dict[str, list[Task]]:
-    """The tasks of both splits, sorted by group."""
-    ids: dict[tuple[str, str, bool], list[str]] = {}
+    """The tasks of both splits; within a cell of the table its templates take turns."""
+    cells: dict[tuple[str, str, bool], list[str]] = {}
     for template in templates():
-        example = first_suitable(template, range(200))
-        ids.setdefault((template.split("/")[0], goal(example), template in HELD_OUT), []).append(template)
+        kind = goal(first_suitable(template, range(200)))
+        cells.setdefault((template.split("/")[0], kind, template in HELD_OUT), []).append(template)
     built: dict[str, list[Task]] = {}
     for split in SPLITS:
-        taken = {task.intent for tasks in built.values() for task in tasks}
-        wanted = counts()[split]
-        built[split] = [
-            task
-            for group in GROUPS
-            for task in _tasks(group, split, _in_turn(ids, {cell: n for cell, n in wanted.items() if cell[0] == group}), taken)
-        ]
+        taken, wanted = {task.intent for tasks in built.values() for task in tasks}, counts()[split]
+        built[split] = []
+        for group in GROUPS:
+            chosen = [cells[cell][i % len(cells[cell])] for cell, count in wanted.items() if cell[0] == group for i in range(count)]
+            built[split] += _tasks(group, split, chosen, taken)
     return built
-
-
-def _in_turn(ids: dict, wanted: dict) -> list[str]:
-    """The template of each task of a group: within each cell the templates in turn."""
-    return [template for cell, n in wanted.items() if n for template in itertools.islice(itertools.cycle(ids[cell]), n)]
 
 
 def _tasks(group: str, split: str, chosen: list[str], taken: set[str]) -> list[Task]:

@@ -19,6 +19,7 @@ from environment.websites.authoring import (
     type_into,
 )
 from environment.websites.forum import tasks as forum
+from environment.websites.forum.site import USER
 from environment.websites.gitlab.contents import ROLES, date
 from environment.websites.gitlab.lookups import inviting
 from environment.websites.gitlab.questions import some_project, team, to_issues, to_members
@@ -37,7 +38,7 @@ from environment.websites.words import person, phrase
 def post_phone_of_place(db, rng) -> Draft:
     place, post = rng.choice(all_places(db)), forum.some_post(db, rng)
     name, title, phone = place["name"], post["title"], place["phone"]
-    posted = ("SELECT 1 FROM forum_comments WHERE post_id = ? AND author = ? AND body = ?", post["id"], forum.USER, phone)
+    posted = ("SELECT 1 FROM forum_comments WHERE post_id = ? AND author = ? AND body = ?", post["id"], USER, phone)
     return Draft(
         intents=[
             f'Look up the phone of "{name}" on the map and comment it on the post "{title}" in the forum at "/forum"',
@@ -45,7 +46,7 @@ def post_phone_of_place(db, rng) -> Draft:
             f'Which phone does "{name}" have on the map? Leave it as a comment under "{title}" in the forum at "/forum"',
         ],
         start="__MAP__",
-        eval=page_shows((f"__FORUM__/post/{post['id']}", "main", [f"{forum.USER}: {phone}"])),
+        eval=page_shows((f"__FORUM__/post/{post['id']}", "main", [f"{USER}: {phone}"])),
         subgoals=[
             subgoal(f'Open the place "{name}" on the map', path=f"^/map/place/{place['id']}$"),
             subgoal("Go to the forum", path="^/forum"),
