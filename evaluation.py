@@ -16,6 +16,7 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
+from environment.tasks import is_held_out
 from failure_analysis import failure_distribution
 from progress_labels import latch
 from trajectory import Task, Trajectory
@@ -175,8 +176,11 @@ def summary(trajectories: Sequence[Trajectory]) -> dict:
     failure_modes       {mode: share of the failed episodes}, Table 1's four
     steps               mean number of actions
     environment_failures  episodes that the environment broke; they count nowhere else
+    held_out_templates  rate and interval of the tasks whose templates the pool does not have, where there are any
     """
     overall, counted = success(trajectories), judged(trajectories)
+    unseen = success(trajectory for trajectory in trajectories if is_held_out(trajectory.task))
+    apart = {"held_out_templates": {"success": unseen.rate, "interval": bootstrap_interval(unseen.outcomes)}}
     return {
         "episodes": len(counted),
         "success": overall.rate,
@@ -185,6 +189,7 @@ def summary(trajectories: Sequence[Trajectory]) -> dict:
         "failure_modes": {mode.value: share for mode, share in failure_distribution(trajectories).items()},
         "steps": float(np.mean([len(episode.steps) for episode in counted])) if counted else math.nan,
         "environment_failures": overall.environment_failures,
+        **(apart if unseen.outcomes else {}),
     }
 
 

@@ -23,6 +23,27 @@ from trajectory import Observation, Task, as_text, task_from_json
 
 TASK_FOLDER = Path(__file__).parent / "websites" / "tasks"
 SPLITS = ("evaluation", "pool")
+MULTI_SITE = "multi_site"  # the group of the tasks that need two sites
+GOALS = {"string_match": "answer", "program_html": "state", "url_match": "page"}
+HELD_OUT = frozenset(  # templates that only the evaluation has: does what was learned carry over to other requests?
+    {
+        "shop_admin/stock_of_ordered_product",
+        "shop_admin/restock_ordered_product",
+        "shop_admin/settle_and_tell_amount",
+        "map/minutes_from_best_rated",
+        "map/save_and_tell_phone",
+        "shop/stock_of_ordered_item",
+        "shop/reorder_item",
+        "shop/order_to_saved_address",
+        "forum/sum_of_comments",
+        "forum/open_most_commented_of_author",
+        "gitlab/count_across_projects",
+        "gitlab/invite_author",
+        "gitlab/open_merge_request",
+        "multi_site/city_of_reviewer",
+        "multi_site/order_to_place",
+    }
+)
 
 
 def load_tasks(source: str | Path) -> list[Task]:
@@ -36,23 +57,37 @@ def load_tasks(source: str | Path) -> list[Task]:
 # --- making tasks from templates -----------------------------------------------------------------------------------
 
 
-def templates() -> dict[str, tuple[str, Template]]:
-    """Every template by its id, with its site: {"forum/create_post": ("forum", create_post), …}."""
+def templates() -> dict[str, tuple[tuple[str, ...], Template]]:
+    """Every template by its id, with its sites: {"forum/create_post": (("forum",), create_post), …}."""
     found = {}
     for site in SITES:
-        for template in importlib.import_module(f"environment.websites.{site}.tasks").TEMPLATES:
-            found[f"{site}/{template.__name__}"] = (site, template)
+        for module in ("tasks", "lookups"):
+            for template in importlib.import_module(f"environment.websites.{site}.{module}").TEMPLATES:
+                found[f"{site}/{template.__name__}"] = ((site,), template)
+    for sites, template in importlib.import_module(f"environment.websites.{MULTI_SITE}").TEMPLATES:
+        found[f"{MULTI_SITE}/{template.__name__}"] = (sites, template)
     return found
+
+
+def is_held_out(task: Task) -> bool:
+    """Whether the task's template is one that the pool does not have."""
+    return task.intent_template_id in HELD_OUT
+
+
+def goal(task: Task) -> str:
+    """What the task asks for: an "answer", a "state" of the site, a "page" to stop on, or "both" of two of these."""
+    names = [GOALS[kind] for kind in task.eval["eval_types"]]
+    return names[0] if len(names) == 1 else "both"
 
 
 def instantiate(template_id: str, seed: int, *, task_id: str = "") -> Task:
     """The task that a template makes of the world `seed`; raises `Unsuitable` where there is none."""
-    site, template = templates()[template_id]
+    sites, template = templates()[template_id]
     rng = random.Random(f"{template_id}/{seed}")
     draft: Draft = template(seeded_database(seed), rng)
     return Task(
         task_id=task_id or f"{template_id}/{seed}",
-        sites=(site,),
+        sites=sites,
         intent=rng.choice(draft.intents),
         start_url=draft.start,
         eval=draft.eval,

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from environment.tasks import HELD_OUT
 from evaluation import (
     attempts_by_task,
     average_pass_at_k,
@@ -14,17 +15,18 @@ from evaluation import (
     subgoal_completion_map,
     success,
     success_by_site,
+    summary,
 )
 from experiments import compare, figures
 from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories
 
 
-def episode(succeeded, *, site="forum", task="1", z=((0,), (1,)), end="stopped"):
+def episode(succeeded, *, site="forum", task="1", z=((0,), (1,)), end="stopped", template=""):
     """An episode with as many actions as z asks for."""
     page = Observation("Page", "/", "text")
     sites = (site,) if isinstance(site, str) else site
     steps = tuple(Step(page, Action("scroll", text="down")) for _ in z[1:])
-    return Trajectory(Task(task, sites, "Do it", "/", {}), steps, page, z, succeeded, end)
+    return Trajectory(Task(task, sites, "Do it", "/", {}, template), steps, page, z, succeeded, end)
 
 
 # --- success rates -------------------------------------------------------------------------------------------------
@@ -56,6 +58,22 @@ def test_no_rate_without_episodes():
     assert math.isnan(success([]).rate)
     spoilt = success_by_site([episode(False, end="environment_failure")])["forum"]
     assert math.isnan(spoilt.rate) and spoilt.environment_failures == 1
+
+
+def test_templates_that_the_pool_does_not_have_are_reported_apart():
+    # 3 of 4 in all; of the held-out templates 1 of 2, the third of them being the environment's failure.
+    held_out = sorted(HELD_OUT)[:2]
+    episodes = [
+        episode(True, template="forum/create_post"),
+        episode(True),
+        episode(True, template=held_out[0]),
+        episode(False, template=held_out[1]),
+        episode(False, template=held_out[1], end="environment_failure"),
+    ]
+    found = summary(episodes)
+    assert (found["success"], found["held_out_templates"]["success"]) == (3 / 4, 1 / 2)
+    assert found["held_out_templates"]["interval"] == bootstrap_interval([1, 0])
+    assert "held_out_templates" not in summary(episodes[:2])
 
 
 # --- pass@k --------------------------------------------------------------------------------------------------------

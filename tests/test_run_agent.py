@@ -20,7 +20,7 @@ from conftest import KEY
 import run_agent
 from agent import Roles
 from environment.browser import Browser, EnvironmentFailure
-from environment.tasks import load_tasks
+from environment.tasks import goal, load_tasks
 from environment.terminal import View, ask
 from language_model import ScriptedModel
 from run_agent import check, main, parse, policy_folder
@@ -365,7 +365,7 @@ def test_ctrl_c_is_heard_whatever_is_waited_for(serve, site, tmp_path, waits_for
 
 @pytest.mark.parametrize("site_name", ["forum", "gitlab", "shop_admin", "shop", "map"])
 def test_a_bundled_task_is_solved_when_a_person_lets_each_form_pass(site_name):
-    task = next(task for task in load_tasks("evaluation") if task.sites == (site_name,))
+    task = next(task for task in load_tasks("evaluation") if task.sites == (site_name,) and goal(task) == "state")
     episode, seen = play(["--task", task.task_id, "--confirm"], ScriptedModel(task.oracle), says=[True] * 9)
     assert episode.success and seen.count("Send the form on ") >= 1
     assert not any("did not allow" in step.observation.error for step in episode.steps)

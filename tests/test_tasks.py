@@ -1,15 +1,21 @@
 """Sub-goal checks, task files, and tasks made from templates."""
 
 import json
+import random
+import re
 
 import numpy as np
 import pytest
 
 from environment.tasks import (
+    HELD_OUT,
+    MULTI_SITE,
     SPLITS,
     completed_subgoals,
     first_suitable,
+    goal,
     instantiate,
+    is_held_out,
     load_tasks,
     perturb,
     templates,
@@ -71,8 +77,30 @@ def first(template, start=31):
 
 def test_every_site_has_templates():
     found = templates()
-    assert {site for site, _ in found.values()} == set(SITES)
-    assert all(template.startswith(f"{site}/") for template, (site, _) in found.items())
+    assert {sites for sites, _ in found.values() if len(sites) == 1} == {(site,) for site in SITES}
+    for template, (sites, _) in found.items():
+        assert template.startswith(f"{sites[0] if len(sites) == 1 else MULTI_SITE}/")
+        assert set(sites) <= set(SITES) and len(sites) == len(set(sites)) <= 2
+
+
+def test_a_template_that_is_held_out_says_so():
+    assert HELD_OUT < templates().keys()
+    assert is_held_out(first("multi_site/order_to_place")) and not is_held_out(first("forum/create_post"))
+
+
+def test_a_goal_is_what_the_evaluators_ask_for():
+    kinds = {"forum/count_comments": "answer", "forum/create_post": "state", "forum/open_author_page": "page"}
+    for template, kind in (kinds | {"forum/vote_and_tell_points": "both", "map/minutes_between": "both"}).items():
+        assert goal(first(template)) == kind, template
+
+
+@pytest.mark.parametrize("template", templates())
+def test_a_template_says_the_same_in_three_ways(template):
+    """Wordings differ, and what is quoted does not, so each names all that the task needs."""
+    task = first(template)
+    draft = templates()[template][1](seeded_database(task.world), random.Random(f"{template}/{task.world}"))
+    assert len(draft.intents) == len(set(draft.intents)) >= 3 and task.intent in draft.intents
+    assert len({frozenset(re.findall(r'"([^"]*)"', intent)) for intent in draft.intents}) == 1
 
 
 @pytest.mark.parametrize("template", templates())
@@ -80,7 +108,7 @@ def test_a_template_makes_the_same_task_of_the_same_world(template):
     task = first(template)
     seeded_database.cache_clear()  # the world is made again too
     assert instantiate(template, task.world) == task
-    assert task.intent_template_id == template and task.sites == (templates()[template][0],)
+    assert task.intent_template_id == template and task.sites == templates()[template][0]
     assert len(task.subgoals) == len(task.subgoal_checks) == 4
     assert parse_action(task.oracle[-1]).kind == "stop"
 

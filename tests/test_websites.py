@@ -1,14 +1,17 @@
 """Every bundled task: well formed, solved by its oracle, through all of its sub-goals, and by no one who does nothing."""
 
+import json
 import re
 from collections import Counter
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from environment.rollout import NoOpPolicy, OraclePolicy, rollout
-from environment.tasks import SPLITS, load_tasks, templates
-from environment.websites import SITES
+from environment.tasks import HELD_OUT, SPLITS, goal, instantiate, is_held_out, load_tasks, templates
+from environment.websites.build_tasks import counts
+from evaluation import site_of
 from milestoning import latch
 from trajectory import Step, parse_action
 
@@ -35,13 +38,31 @@ def assert_solved(tasks):
 # --- as written -------------------------------------------------------------------------------------------------
 
 
+def test_the_evaluation_has_webarena_lites_size():
+    sizes = {"shop_admin": 35, "map": 26, "shop": 45, "forum": 19, "gitlab": 30, "multi-site": 10}
+    assert Counter(map(site_of, TASKS["evaluation"])) == sizes and sum(sizes.values()) == 165
+
+
+def test_the_pool_has_the_papers_size_and_the_evaluations_shares():
+    pool = Counter(map(site_of, TASKS["pool"]))
+    assert pool.total() == 1573
+    for site, count in Counter(map(site_of, TASKS["evaluation"])).items():
+        assert abs(pool[site] / 1573 - count / 165) < 0.005, site
+
+
+@pytest.mark.parametrize("split, margin", [("evaluation", 0.02), ("pool", 0.04)])
+def test_kinds_of_goal_come_in_webarena_lites_proportions(split, margin):
+    found = Counter(map(goal, TASKS[split]))
+    for kind, share in {"answer": 0.47, "state": 0.29, "page": 0.11, "both": 0.13}.items():
+        assert abs(found[kind] / len(TASKS[split]) - share) <= margin, kind
+
+
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_split_is_spread_over_the_sites_and_names_each_task_once(split):
+def test_each_task_is_named_once_and_written_from_the_table(split):
     tasks = TASKS[split]
-    counts = Counter(site for task in tasks for site in task.sites)
-    assert set(counts) == set(SITES) and max(counts.values()) - min(counts.values()) <= 1
-    assert counts.total() == len(tasks) == {"evaluation": 60, "pool": 1573}[split]
-    assert len({task.task_id for task in tasks}) == len(tasks)
+    assert len({task.task_id for task in tasks}) == len({task.world for task in tasks}) == len(tasks)
+    found = Counter((task.intent_template_id.split("/")[0], goal(task), is_held_out(task)) for task in tasks)
+    assert found == {cell: count for cell, count in counts()[split].items() if count}
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -63,21 +84,43 @@ def test_each_task_has_all_that_it_needs(split):
         assert bool(actions[-1].text) == ("string_match" in task.eval["eval_types"]), name
 
 
+def test_the_files_hold_what_the_templates_make_today():
+    for task in [*TASKS["evaluation"], *ONE_A_TEMPLATE]:
+        made = instantiate(task.intent_template_id, task.world, task_id=task.task_id)
+        assert json.loads(json.dumps(asdict(made))) == json.loads(json.dumps(asdict(task)))
+
+
 def test_splits_share_templates_and_nothing_else():
     evaluation, pool = TASKS["evaluation"], TASKS["pool"]
-    for differs in ("task_id", "world"):
+    for differs in ("task_id", "world", "intent"):
         assert not {getattr(task, differs) for task in evaluation} & {getattr(task, differs) for task in pool}, differs
-    # A question that names nothing reads the same in every world; there are few of those.
-    asked = {task.intent for task in pool}
-    assert sum(task.intent in asked for task in evaluation) <= len(evaluation) // 20
-    assert {task.intent_template_id for task in pool} >= {task.intent_template_id for task in evaluation}
-    assert {task.intent_template_id for task in pool} == set(templates())
+    assert {task.intent_template_id for task in pool} == templates().keys() - HELD_OUT
+    assert len(templates()) >= 60
+
+
+def test_a_fifth_of_the_evaluation_has_templates_of_its_own():
+    held_out = [task for task in TASKS["evaluation"] if is_held_out(task)]
+    assert len(held_out) == len(TASKS["evaluation"]) // 5
+    assert {task.intent_template_id for task in held_out} == HELD_OUT and 12 <= len(HELD_OUT) <= 15
+    assert {site_of(task) for task in held_out} == {site_of(task) for task in TASKS["evaluation"]}
 
 
 def test_tasks_are_long():
     for split, median in (("evaluation", 8), ("pool", 7)):
         lengths = [len(task.oracle) for task in TASKS[split]]
         assert 3 <= min(lengths) and max(lengths) <= 20 and np.median(lengths) >= median, split
+
+
+def needs_what_a_page_said(task):
+    """Whether the oracle types something that the intent does not say."""
+    actions = [parse_action(line) for line in task.oracle]
+    return any(action.kind == "type" and action.text not in task.intent for action in actions)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_tenth_of_the_tasks_carries_something_from_page_to_page(split):
+    found = [task for task in TASKS[split] if needs_what_a_page_said(task)]
+    assert len(found) >= len(TASKS[split]) / 10
 
 
 # --- as played --------------------------------------------------------------------------------------------------

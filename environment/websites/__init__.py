@@ -4,10 +4,13 @@ Each episode has a `World` of its own: one SQLite database with the tables of al
 server on a port of its own.  So many episodes run side by side and none sees another's writes.  A world is built once
 for a seed and then restored with SQLite's backup, in milliseconds.
 
-A site is a folder with two modules:
+A site is a folder with three modules:
 
-* ``site.py``   ``SCHEMA`` (SQL), ``populate(db, rng)``, and a Flask ``blueprint`` under the site's own path;
-* ``tasks.py``  the task templates, each a function of a filled database (see ``authoring``).
+* ``site.py``     ``SCHEMA`` (SQL), ``populate(db, rng)``, and a Flask ``blueprint`` under the site's own path;
+* ``tasks.py``    the task templates, each a function of a filled database (see ``authoring``);
+* ``lookups.py``  more of them, most in need of what an earlier page said.
+
+``multi_site.py`` has the templates that need two sites.
 """
 
 from __future__ import annotations

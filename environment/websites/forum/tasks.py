@@ -52,7 +52,7 @@ def create_post(db, rng) -> Draft:
 
 
 def comment_on_post(db, rng) -> Draft:
-    post, comment = _post(db, rng), phrase(rng)
+    post, comment = some_post(db, rng), phrase(rng)
     return Draft(
         intents=[
             f'Find the post "{post["title"]}" and comment "{comment}" on it',
@@ -68,7 +68,7 @@ def comment_on_post(db, rng) -> Draft:
             subgoal("Add the comment", db=("SELECT 1 FROM forum_comments WHERE post_id = ? AND body = ?", post["id"], comment)),
         ],
         oracle=[
-            *_search(post["title"]),
+            *search(post["title"]),
             type_into("Your comment", comment),
             click("button", "Add comment"),
             stop(),
@@ -121,7 +121,7 @@ def vote_on_extreme_post(db, rng) -> Draft:
 
 
 def count_comments(db, rng) -> Draft:
-    post = _post(db, rng)
+    post = some_post(db, rng)
     count = db.execute("SELECT count(*) FROM forum_comments WHERE post_id = ?", (post["id"],)).fetchone()[0]
     return Draft(
         intents=[
@@ -137,7 +137,7 @@ def count_comments(db, rng) -> Draft:
             subgoal("Run the search", path=r"^/forum/search\?q=.", page=[f'link "{post["title"]}"']),
             subgoal("Open the post", path=f"^/forum/post/{post['id']}$"),
         ],
-        oracle=[*_search(post["title"]), stop(str(count))],
+        oracle=[*search(post["title"]), stop(str(count))],
     )
 
 
@@ -225,7 +225,7 @@ def update_settings(db, rng) -> Draft:
 
 
 def open_author_page(db, rng) -> Draft:
-    post = _post(db, rng)
+    post = some_post(db, rng)
     return Draft(
         intents=[
             f'Open the profile of whoever wrote the post "{post["title"]}"',
@@ -240,7 +240,7 @@ def open_author_page(db, rng) -> Draft:
             subgoal("Open the post", path=f"^/forum/post/{post['id']}$"),
             subgoal("Open its author's page", path=f"^/forum/user/{post['author']}$"),
         ],
-        oracle=[*_search(post["title"]), click("link", post["author"]), stop()],
+        oracle=[*search(post["title"]), click("link", post["author"]), stop()],
     )
 
 
@@ -293,7 +293,7 @@ def _forum(db, rng) -> str:
     return rng.choice([row["name"] for row in db.execute("SELECT name FROM forum_forums ORDER BY name")])
 
 
-def _post(db, rng):
+def some_post(db, rng):
     return rng.choice(db.execute("SELECT * FROM forum_posts WHERE author != ? ORDER BY id", (USER,)).fetchall())
 
 
@@ -306,7 +306,7 @@ def _first(db, forum: str, sort: str):
     return posts[0]
 
 
-def _search(title: str) -> list:
+def search(title: str) -> list:
     return [
         click("link", "Search"),
         type_into("Search for", title),
