@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200, help="actions in all")
     parser.add_argument("--pages", type=int, default=4, help="worlds side by side")
     parser.add_argument("--resets", type=int, default=50)
-    parser.add_argument("--oracles", type=int, default=60, help="evaluation tasks whose oracles are replayed")
+    parser.add_argument("--oracles", type=int, default=165, help="evaluation tasks whose oracles are replayed")
     options = parser.parse_args()
 
     ours = asyncio.run(steps_a_second(options.steps, options.pages))
