@@ -301,9 +301,14 @@
       if (link && elsewhere(link.target)) setTimeout(() => { opening ||= !event.defaultPrevented; });
     }, true);
   }
-  const elsewhere = (target) => target && !/^_(self|parent|top)$/i.test(target);
+  const elsewhere = (target) => Boolean(target) && !/^_(self|parent|top)$/i.test(target);
   const openNow = window.open;
   window.open = (...args) => { opening = true; return openNow.apply(window, args); };
+  const submitNow = HTMLFormElement.prototype.submit;  // which fires no event
+  HTMLFormElement.prototype.submit = function () {
+    opening ||= elsewhere(this.getAttribute("target"));
+    return submitNow.call(this);
+  };
   // Was a new tab asked for since we last asked?
   const opened = () => new Promise((resolve) => setTimeout(() => { resolve(opening); opening = false; }));
   listen();

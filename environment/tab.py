@@ -40,7 +40,7 @@ class Tab:
         self.pages: list[Page] = []
         self._notes: list[str] = []
         self._blocked: set[str] = set()  # origins outside, asked for in vain and told of
-        self._led_outside: list[str] = []  # of these, where the last navigations would have led
+        self._led_outside = ""  # the one of these that the last navigation would have led to
         self._loaded, self._opened = asyncio.Event(), asyncio.Event()
         self._crashed = self._stayed = False
         context.set_default_timeout(LOAD_LIMIT_S * 1000)
@@ -86,10 +86,18 @@ class Tab:
         if not request.is_navigation_request():
             return
         if request.url.startswith("http") and (place := origin(request.url)) not in self.allowed:
-            self._led_outside = [place]
+            if self._is_main(request):
+                self._led_outside = place
         elif request.failure == "net::ERR_ABORTED":  # a download, a 204, a mail program
             self._stayed = True
             self._loaded.set()
+
+    @staticmethod
+    def _is_main(request: Request) -> bool:
+        try:
+            return request.frame.parent_frame is None
+        except PlaywrightError:  # a new tab's first request, before the tab is there
+            return True
 
     def _keep_out(self, url: str) -> None:
         """Note, once an episode, that the page asked for a place outside the task's sites."""
@@ -303,10 +311,10 @@ class Tab:
 
     async def _back_to_allowed(self) -> str:
         """Where a link, a form or a redirect led outside, Chromium shows its own page for what was blocked."""
-        page, outside = self.page, ", ".join(self._led_outside)
-        self._led_outside.clear()
+        page, outside = self.page, self._led_outside
         if not outside or not page.url.startswith("chrome-error:"):
             return ""
+        self._led_outside = ""
         await page.go_back(wait_until="domcontentloaded")
         if not page.url.startswith("http"):  # a tab of its own, with nothing to go back to
             if len(self.pages) > 1:
@@ -356,7 +364,7 @@ class Tab:
             return False
         self._notes.clear()
         self._blocked.clear()
-        self._led_outside.clear()
+        self._led_outside = ""
         return True
 
     async def close(self) -> None:
