@@ -65,6 +65,7 @@ class Config:
 FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "headed")
 PAPER = {
     "temperature": 1.0,
+    "milestone_share": 0.0,
     "gamma": 0.9,
     "optimizer": "adamw",
     "schedule": "constant",

@@ -34,7 +34,7 @@ from curriculum import ReplayBuffer, keep_moderate, perplexity, resample
 from environment.browser import EnvironmentFailure
 from environment.rollout import OraclePolicy, rollout
 from environment.tasks import load_tasks, perturb
-from language_model import LanguagePolicy, LocalModel
+from language_model import LanguagePolicy, LocalModel, checkpoint_activations
 from milestoning import checklist
 from optimisation import fit, micro_batches
 from progress_labels import progress_labels
@@ -306,7 +306,7 @@ def load_for_training(kind, source, config: Config):
     loaded = load(kind, source, config)
     model = loaded.model if kind is LocalModel else loaded.tokens.model
     if config.checkpointing == "on" or (config.checkpointing == "auto" and model.num_parameters() >= 100e6):
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        checkpoint_activations(model)
     return loaded
 
 

@@ -1,7 +1,7 @@
 """Does it help a trained policy to see its milestones?  One policy, without and with them, on the same tasks.  (Table 4)
 
-    python train.py --name guided --milestone-share 0.5 --warmup-epochs 4 --phases 0
-    python -m experiments.milestones runs/guided
+    python train.py
+    python -m experiments.milestones runs/mira
 
 The bundled tasks bring milestones and checks along, so z costs nothing here.  Printed for each way what
 `experiments.evaluate` prints, then the difference over the same tasks.  The episodes go to ``milestones/`` in the run's folder.

@@ -13,6 +13,7 @@ from language_model import (
     LanguagePolicy,
     LocalModel,
     ScriptedModel,
+    checkpoint_activations,
     left_pad,
     pick,
     read_action,
@@ -156,7 +157,7 @@ def test_gradients_reach_every_weight(tiny_model, checkpointing, recwarn):
     model = tiny_model()
     model.model.train()
     if checkpointing:
-        model.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        checkpoint_activations(model.model)
     log_p, _ = model.token_log_probs([model.prompt_ids(LONG)], [model.reply_ids("go_back")])
     log_p.sum().backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in model.model.parameters())
@@ -211,7 +212,7 @@ def test_a_reply_stops_at_its_end_token(tiny_model):
 def test_generation_leaves_the_model_as_it_was(tiny_model):
     model = tiny_model()
     before = model.generate(PROMPTS, temperature=0.0, max_new_tokens=8)
-    model.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    checkpoint_activations(model.model)
     for training in (True, False):
         model.model.train(training)
         assert model.generate(PROMPTS, temperature=0.0, max_new_tokens=8) == before
