@@ -159,6 +159,26 @@ def tfidf_similarity(queries: Sequence[str], documents: Sequence[str]) -> np.nda
     return (vectorizer.transform(queries) @ vectorizer.transform(documents).T).toarray()
 
 
+def within_reach(
+    failed: Sequence[Task],
+    solved: Sequence[Task],
+    *,
+    similarity: Similarity = tfidf_similarity,
+    min_similarity: float = 0.15,
+) -> list[Task]:
+    """The failures that resemble a task of their own site which the policy has solved, in the order given.
+
+    §5.4 wants tasks at the frontier of what the policy can do.  Failures alone lead past it: the kinds of task that never
+    succeed fail most often, and phase by phase fill the task set, until hardly an episode succeeds.  WebRL leaves out new
+    tasks to which its critic gives less than a chance of 0.05; a likeness among the solved tasks needs no page to look at.
+
+    solved          tasks of the policy's own successful episodes, demonstrations not among them
+    min_similarity  as in `resample`
+    """
+    close = _scores(failed, solved, similarity) >= min_similarity
+    return [task for task, near in zip(failed, (close & _same_site(failed, solved)).any(1)) if near]
+
+
 def resample(
     failed: Sequence[Task],
     pool: Sequence[Task],
@@ -195,8 +215,7 @@ def resample(
     if not failed:
         return [pool[i] for i in rng.permutation(len(pool))[:n]]
     scores = _scores(failed, pool, similarity)
-    same_site = np.array([[f.sites == p.sites for p in pool] for f in failed], bool).reshape(len(failed), len(pool))
-    close = same_site & (scores >= min_similarity)
+    close = _same_site(failed, pool) & (scores >= min_similarity)
     covered = close.sum(1) >= min_coverage
     free = np.ones(len(pool), bool)
     chosen: dict[str, Task] = {}
@@ -220,6 +239,10 @@ def _scores(failed: Sequence[Task], pool: Sequence[Task], similarity: Similarity
     if scores.shape != (len(failed), len(pool)):
         raise ValueError(f"expected a similarity of shape {(len(failed), len(pool))}, got {scores.shape}")
     return scores
+
+
+def _same_site(failed: Sequence[Task], pool: Sequence[Task]) -> np.ndarray:
+    return np.array([[f.sites == p.sites for p in pool] for f in failed], bool).reshape(len(failed), len(pool))
 
 
 def _draw(pool, free, close, scores, rng) -> Task | None:

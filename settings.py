@@ -30,13 +30,14 @@ class Config:
     seed: int = setting(0, "fixes every random draw of the run")
     phases: int = setting(6, "rounds of Algorithm 2; the paper's Fig. 10 shows 6")
     tasks_per_phase: int = setting(128, "episodes collected in a phase; WebRL has 500, the paper does not say")
+    failure_share: float = setting(0.5, "of a phase's tasks, drawn by the failures before it; the others come from the whole pool")
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
     temperature: float = setting(0.5, "of the rollouts; Table 6 has 1, at which a model this small loses half of its successes; evaluation is greedy")
-    demonstrations: int = setting(500, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
+    demonstrations: int = setting(600, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
     milestone_share: float = setting(0.5, "of the demonstrated and replayed steps, whose prompt shows milestones and z (section 5.2)")
-    warmup_epochs: int = setting(4, "passes over the demonstrations")
+    warmup_epochs: int = setting(3, "passes over the demonstrations")
     warmup_learning_rate: float = setting(2e-3, "of the warm-up; WebRL's SFT has 1e-5 at 8 B parameters")
-    explorations: int = setting(48, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
+    explorations: int = setting(96, "warm-up policy's episodes that the critics are warm-started on (section 5.3: 1,237 tasks)")
     shaping_scale: float = setting(0.3, "α of the shaped reward r + α(P' − P) (Table 7)")
     gamma: float = setting(1.0, "discount γ; Table 6 has 0.9, with V trained undiscounted: see the README")
     td_weight: float = setting(0.5, "λ of Eq. 10: 1 = TD error only, 0 = Monte-Carlo only; not reported, WebRL has 0.5")
@@ -51,7 +52,7 @@ class Config:
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(16, "states in an update; Table 6 has 128, for more episodes a phase")
     replay: int = setting(200, "earlier successes that join a phase's training; not reported")
-    low_perplexity: float = setting(1.0, "actions below this are left out as too easy, 1 keeps them; Table 8 has 1/0.9")
+    low_perplexity: float = setting(1.02, "actions below this are left out as too easy, 1 keeps them; Table 8 has 1/0.9")
     high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
     micro_batch_tokens: int = setting(4096, "tokens that go through a model at once; lower it when memory is short")
@@ -66,6 +67,7 @@ FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "
 PAPER = {
     "temperature": 1.0,
     "milestone_share": 0.0,
+    "failure_share": 1.0,
     "gamma": 0.9,
     "optimizer": "adamw",
     "schedule": "constant",
@@ -100,7 +102,7 @@ def problems(config: Config) -> list[str]:
     least = {"phases": 0, "tasks_per_phase": 1, "max_steps": 1, "demonstrations": 1, "warmup_epochs": 0, "explorations": 1}
     least |= {"actor_epochs": 0, "value_epochs": 0, "potential_epochs": 0, "batch_size": 1, "replay": 0, "buffer": 1, "parallel": 1}
     found = [f"--{k.replace('_', '-')}: expected at least {v}, got {getattr(config, k)}" for k, v in least.items() if getattr(config, k) < v]
-    shares = {"gamma": (0, 1), "td_weight": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "milestone_share": (0, 1), "beta": (1e-6, math.inf)}
+    shares = {"gamma": (0, 1), "td_weight": (0, 1), "failure_share": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "milestone_share": (0, 1), "beta": (1e-6, math.inf)}
     for key, (low, high) in shares.items():
         if not low <= getattr(config, key) <= high:
             found.append(f"--{key.replace('_', '-')}: expected a number from {low:g} to {high:g}, got {getattr(config, key)}")

@@ -30,7 +30,7 @@ import evaluation
 from actor_loss import regression_loss
 from advantage import doubly_robust_advantage, shaped_rewards
 from critics import Critic, potential_loss, value_loss
-from curriculum import ReplayBuffer, keep_moderate, perplexity, resample
+from curriculum import ReplayBuffer, keep_moderate, perplexity, resample, within_reach
 from environment.browser import EnvironmentFailure
 from environment.rollout import OraclePolicy, rollout
 from environment.tasks import load_tasks, perturb
@@ -63,6 +63,7 @@ def run(config: Config) -> Path:
     buffer.add(explored)
     report(config, folder, 0, policy, held_out, begin)
 
+    solved = [episode.task for episode in explored if episode.success]
     tasks = draw(config, pool, config.tasks_per_phase, "phase-1")
     for phase in range(1, config.phases + 1):
         here, begin = folder / f"phase-{phase}", time.time()
@@ -72,12 +73,9 @@ def run(config: Config) -> Path:
         policy, value, potential = update(config, here, episodes, replayed, policy, value, potential)
         buffer.add(episodes)
         report(config, folder, phase, policy, held_out, begin)
+        solved += [episode.task for episode in episodes if episode.success]
         failed = [episode.task for episode in evaluation.judged(episodes) if not episode.success]
-        held_out_ids = {task.task_id for task in held_out}
-        can_perturb = perturb if pool[0].subgoal_checks else None
-        tasks = resample(
-            failed, pool, config.tasks_per_phase, rng_of(config, here.name, "tasks"), perturb=can_perturb, exclude=held_out_ids
-        )
+        tasks = next_tasks(config, phase, failed, solved, pool, held_out)
     return folder
 
 
@@ -118,6 +116,21 @@ def collect(config: Config, policy: Path | None, tasks: list[Task], file: Path) 
     return sorted(read_trajectories(file), key=lambda episode: order[episode.task.task_id])
 
 
+def next_tasks(config: Config, phase: int, failed: list[Task], solved: list[Task], pool: list[Task], held_out: list[Task]) -> list[Task]:
+    """A share by what failed and is within reach, the rest from the whole pool: what is out of reach today may not be for long."""
+    by_failure = resample(
+        within_reach(failed, solved),
+        pool,
+        round(config.failure_share * config.tasks_per_phase),
+        rng_of(config, f"phase-{phase}", "tasks"),
+        perturb=perturb if pool[0].subgoal_checks else None,
+        exclude={task.task_id for task in held_out},
+    )
+    drawn = {task.task_id for task in by_failure}
+    others = [task for task in pool if task.task_id not in drawn]
+    return by_failure + draw(config, others, config.tasks_per_phase - len(by_failure), f"phase-{phase + 1}")
+
+
 def draw(config: Config, pool: list[Task], count: int, what: str) -> list[Task]:
     """`count` tasks of the pool, uniformly; each kind of draw has random numbers of its own."""
     return [pool[i] for i in rng_of(config, what).permutation(len(pool))[:count]]
@@ -128,7 +141,7 @@ def draw(config: Config, pool: list[Task], count: int, what: str) -> list[Task]:
 
 @dataclass
 class Encoded:
-    """An episode as token ids: T+1 states, T prompts (states, some with milestones beside them), T actions."""
+    """An episode as token ids: T+1 states (the critics'), T prompts (the policy's), T actions."""
 
     episode: Trajectory
     states: list[list[int]]
@@ -140,20 +153,19 @@ class Encoded:
 
 
 def encode(model: LocalModel, episode: Trajectory, shown: Callable[[], bool] = lambda: False) -> Encoded:
-    """Prompts of s_0 … s_T and the actions' ids: as generated, or, for an oracle's action, as its text is tokenised.
+    """The states s_0 … s_T with milestones and z_t beside the page, the prompts that the actions answered, and the actions' ids:
+    as generated, or, for an oracle's action, as its text is tokenised.
 
-    shown   asked at each step whether its prompt shows the milestones and z_t
+    shown   asked at each step whether its prompt, too, shows the milestones and z_t
     """
     task, actions, observations = episode.task, episode.actions, episode.observations
 
     def ids(t: int, plan: str = "") -> list[int]:
         return model.prompt_ids(model.policy_prompt(task.intent, actions[:t], observations[t], plan))
 
-    def with_plan(t: int) -> list[int]:
-        return ids(t, checklist(task.subgoals, np.any(episode.z[: t + 1], axis=0)))
-
-    states = [ids(t) for t in range(len(observations))]
-    prompts = [with_plan(t) if shown() else states[t] for t in range(len(actions))]
+    z = np.maximum.accumulate(np.array(episode.z, bool), axis=0)
+    states = [ids(t, checklist(task.subgoals, z[t])) for t in range(len(observations))]
+    prompts = [states[t] if shown() else ids(t) for t in range(len(actions))]
     replies = [step.token_ids or model.reply_ids(format_action(step.action)) for step in episode.steps]
     return Encoded(episode, states, prompts, replies)
 
@@ -170,12 +182,14 @@ def milestones(config: Config, *key: str) -> Callable[[], bool]:
 
 
 def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path]:
-    """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device."""
+    """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device.
+
+    The critics that judge this phase's episodes are those that have not seen them.  At this size a critic that has been
+    trained on an episode knows its outcome by heart: V is then the outcome itself, and of the advantages little is left.
+    """
     encoder = load(LocalModel, policy, config)
     own, earlier = encode_all(encoder, fresh), encode_all(encoder, replayed, milestones(config, here.name))
     del encoder
-    value = train_value(config, here / "value", value, own)
-    potential = train_potential(config, here / "potential", potential, own)
     data = [*own, *earlier]
 
     def make(folder: Path) -> None:
@@ -199,7 +213,8 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
         model.save(folder)
         write_losses(folder, {"actor_loss": mean, "kept": float(kept.mean())})
 
-    return piece(config, here / "policy", make), value, potential
+    improved = piece(config, here / "policy", make)
+    return improved, train_value(config, here / "value", value, own), train_potential(config, here / "potential", potential, own)
 
 
 def advantages(config: Config, episode: Trajectory, value: np.ndarray, potential: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from curriculum import ReplayBuffer, keep_moderate, perplexity, resample, tfidf_similarity
+from curriculum import ReplayBuffer, keep_moderate, perplexity, resample, tfidf_similarity, within_reach
 from trajectory import Action, Observation, Step, Task, Trajectory, append_trajectories
 
 KINDS = [np.asarray, torch.as_tensor]
@@ -223,6 +223,14 @@ def test_any_similarity_can_be_passed():
     assert resample([FAILED_ISSUE], POOL, 1, rng(), similarity=only_it) == [MEMBERS[-1]]
     with pytest.raises(ValueError, match=r"\(1, 13\), got \(1, 2\)"):
         resample([FAILED_ISSUE], POOL, 1, rng(), similarity=lambda queries, documents: np.zeros((1, 2)))
+
+
+def test_a_failure_is_within_reach_where_its_like_was_solved_on_its_own_site():
+    elsewhere = task("route-gitlab", ROUTES[0].intent)  # the same words on another site
+    assert within_reach([FAILED_ROUTE, FAILED_ISSUE], [ISSUES[0], elsewhere]) == [FAILED_ISSUE]
+    assert within_reach([FAILED_ROUTE, FAILED_ISSUE], [ROUTES[0], *ISSUES]) == [FAILED_ROUTE, FAILED_ISSUE]
+    assert within_reach([FAILED_ISSUE], [MEMBERS[0]]) == within_reach([FAILED_ISSUE], []) == within_reach([], ISSUES) == []
+    assert within_reach([FAILED_ISSUE], [MEMBERS[0]], min_similarity=0.0) == [FAILED_ISSUE]
 
 
 def test_tfidf_similarity_ranks_templates_together():

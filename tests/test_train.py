@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from environment.tasks import load_tasks
 from settings import Config
-from train import advantages, encode, milestones, run
+from train import advantages, encode, milestones, next_tasks, run
 from trajectory import Action, Observation, Step, Task, Trajectory, read_trajectories
 
 # --- one episode ------------------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ from trajectory import Action, Observation, Step, Task, Trajectory, read_traject
 def episode(actions, success, token_ids=()):
     steps = [Step(Observation("T", "/", f"page {t}"), action, token_ids=token_ids) for t, action in enumerate(actions)]
     task = Task("t", ("forum",), "Go there", "__FORUM__", {})
-    return Trajectory(task, steps, Observation("T", "/", "final"), [[False]] * (len(actions) + 1), success, "stopped")
+    return Trajectory(task, steps, Observation("T", "/", "final"), [[]] * (len(actions) + 1), success, "stopped")
 
 
 def test_advantages_by_hand():
@@ -45,21 +45,42 @@ def test_an_episode_is_scored_on_the_ids_that_were_generated(tiny_model):
     assert encode(model, episode(actions, True, token_ids=(9, 9, 2))).actions == [(9, 9, 2)] * 2
 
 
-def test_some_prompts_show_the_milestones_as_they_stood_and_the_states_never(tiny_model):
+def test_some_prompts_show_the_milestones_as_they_stood_and_the_states_always(tiny_model):
     model, turns = tiny_model(), iter([False, True, True])
     played = episode([Action("click", "link", "Posts"), Action("click", "link", "A"), Action("stop", text="7")], True)
     task = dataclasses.replace(played.task, subgoals=("Open posts", "Answer"))
     played = dataclasses.replace(played, task=task, z=[[False, False], [True, False], [False, False], [False, True]])
     told = encode(model, played, lambda: next(turns))
-    assert told.prompts[0] == told.states[0] == encode(model, played).prompts[0]
-    for t in (1, 2):  # latched: what was done at 1 is done at 2
-        text = model.tokenizer.decode(told.prompts[t], skip_special_tokens=True)
-        assert text.endswith("milestones:\n[x] Open posts\n[ ] Answer\ntask: Go there\naction:\n")
-        assert told.states[t] == encode(model, played).prompts[t] != told.prompts[t]
+    told_plainly = encode(model, played)
+    assert told.prompts[0] == told_plainly.prompts[0] != told.states[0]
+    assert told_plainly.states == told.states and told.prompts[1:] == told.states[1:3]
+    for t, first, second in ((0, " ", " "), (1, "x", " "), (2, "x", " "), (3, "x", "x")):  # latched: what was done at 1 is done at 2
+        text = model.tokenizer.decode(told.states[t], skip_special_tokens=True)
+        assert text.endswith(f"milestones:\n[{first}] Open posts\n[{second}] Answer\ntask: Go there\naction:\n")
     drawn = [milestones(Config(milestone_share=0.5), "phase-1") for _ in range(2)]
     first, again = ([draw() for _ in range(2000)] for draw in drawn)
     assert first == again and 900 < sum(first) < 1100
     assert not any(milestones(Config(milestone_share=0), "phase-1")() for _ in range(100))
+
+
+# --- the next phase's tasks ---------------------------------------------------------------------------------------
+
+
+def test_a_share_of_the_next_tasks_comes_from_failures_within_reach():
+    pool = [dataclasses.replace(task, subgoal_checks=()) for task in load_tasks("pool")[::2]]
+    held_out = load_tasks("evaluation")
+    kinds = {task.intent_template_id: task for task in pool}
+    solved, other = kinds["gitlab/count_issues"], kinds["map/phone_of_nearest"]
+    config = Config(tasks_per_phase=12, failure_share=0.25)
+    chosen = next_tasks(config, 1, [solved, other], [solved], [task for task in pool if task not in (solved, other)], held_out)
+    assert len({task.task_id for task in chosen}) == 12
+    assert {task.sites for task in chosen[:3]} == {("gitlab",)}
+    assert len({task.sites for task in chosen[3:]}) > 1
+    assert {task.task_id for task in chosen} <= {task.task_id for task in pool}
+    whole = next_tasks(dataclasses.replace(config, failure_share=1.0), 1, [solved], [solved], pool, held_out)
+    assert {task.sites for task in whole} == {("gitlab",)} and len(whole) == 12
+    uniform = next_tasks(config, 1, [other], [solved], pool, held_out)  # nothing within reach
+    assert len({task.task_id for task in uniform}) == 12 and len({task.sites for task in uniform}) > 1
 
 
 # --- a whole run ------------------------------------------------------------------------------------------------
