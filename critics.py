@@ -1,7 +1,8 @@
 """How good is a state?  The potential critic P and the value critic V.  (Section 5.3)
 
 Both are a pretrained language model with a small MLP on the hidden state of the prompt's last token, so both read the whole
-state [a_1 … a_{t-1}, o_t] and the goal.  They differ in what they are trained on:
+state [a_1 … a_{t-1}, o_t], the goal, and its milestones with z_t (`train.encode`): p* is made of z, and a small critic that
+does not see z counts the steps instead.  They differ in what they are trained on:
 
 * P(s, g) in [0, 1] regresses the interpolated progress labels of *successful* episodes.  It only shapes the reward.
 * V(s, g) in [0, 1] is the chance of success: binary cross-entropy on the final outcome, of all episodes.

@@ -29,8 +29,8 @@ class Config:
     held_out: str = setting("evaluation", "tasks to evaluate on: 'evaluation' or a file; 165 in the paper (section 6)")
     seed: int = setting(0, "fixes every random draw of the run")
     phases: int = setting(6, "rounds of Algorithm 2; the paper's Fig. 10 shows 6")
-    tasks_per_phase: int = setting(128, "episodes collected in a phase; WebRL has 500, the paper does not say")
-    failure_share: float = setting(0.5, "of a phase's tasks, drawn by the failures before it; the others come from the whole pool")
+    tasks_per_phase: int = setting(160, "episodes collected in a phase; WebRL has 500, the paper does not say")
+    curriculum_share: float = setting(0.5, "of a phase's tasks, drawn by the last failures; the others come from the whole pool")
     max_steps: int = setting(16, "actions after which an episode ends; the paper keeps episodes under 15 steps (A.7), WebRL 30")
     temperature: float = setting(0.5, "of the rollouts; Table 6 has 1, at which a model this small loses half of its successes; evaluation is greedy")
     demonstrations: int = setting(600, "oracle episodes for the supervised warm-up that stands in for the SFT checkpoint")
@@ -51,7 +51,8 @@ class Config:
     value_epochs: int = setting(1, "passes a phase (Table 6)")
     potential_epochs: int = setting(3, "passes a phase (Table 6)")
     batch_size: int = setting(16, "states in an update; Table 6 has 128, for more episodes a phase")
-    replay: int = setting(200, "earlier successes that join a phase's training; not reported")
+    replay: int = setting(100, "earlier successes that join a phase's training; not reported")
+    failed_share: float = setting(0.0, "of the failed episodes, that the actor learns from, as the critics do from all; 1 in the paper")
     low_perplexity: float = setting(1.02, "actions below this are left out as too easy, 1 keeps them; Table 8 has 1/0.9")
     high_perplexity: float = setting(1 / 0.5, "actions above this are too far off and are left out (Table 8)")
     buffer: int = setting(100_000, "episodes that the replay buffer holds (Table 6, DigiRL)")
@@ -67,7 +68,8 @@ FREE = ("phases", "parallel", "micro_batch_tokens", "checkpointing", "device", "
 PAPER = {
     "temperature": 1.0,
     "milestone_share": 0.0,
-    "failure_share": 1.0,
+    "curriculum_share": 1.0,
+    "failed_share": 1.0,
     "gamma": 0.9,
     "optimizer": "adamw",
     "schedule": "constant",
@@ -102,7 +104,8 @@ def problems(config: Config) -> list[str]:
     least = {"phases": 0, "tasks_per_phase": 1, "max_steps": 1, "demonstrations": 1, "warmup_epochs": 0, "explorations": 1}
     least |= {"actor_epochs": 0, "value_epochs": 0, "potential_epochs": 0, "batch_size": 1, "replay": 0, "buffer": 1, "parallel": 1}
     found = [f"--{k.replace('_', '-')}: expected at least {v}, got {getattr(config, k)}" for k, v in least.items() if getattr(config, k) < v]
-    shares = {"gamma": (0, 1), "td_weight": (0, 1), "failure_share": (0, 1), "shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "milestone_share": (0, 1), "beta": (1e-6, math.inf)}
+    shares = dict.fromkeys(("gamma", "td_weight", "milestone_share", "curriculum_share", "failed_share"), (0, 1))
+    shares |= {"shaping_scale": (0, math.inf), "temperature": (1e-6, math.inf), "beta": (1e-6, math.inf)}
     for key, (low, high) in shares.items():
         if not low <= getattr(config, key) <= high:
             found.append(f"--{key.replace('_', '-')}: expected a number from {low:g} to {high:g}, got {getattr(config, key)}")

@@ -121,7 +121,7 @@ def next_tasks(config: Config, phase: int, failed: list[Task], solved: list[Task
     by_failure = resample(
         within_reach(failed, solved),
         pool,
-        round(config.failure_share * config.tasks_per_phase),
+        round(config.curriculum_share * config.tasks_per_phase),
         rng_of(config, f"phase-{phase}", "tasks"),
         perturb=perturb if pool[0].subgoal_checks else None,
         exclude={task.task_id for task in held_out},
@@ -190,7 +190,8 @@ def update(config, here: Path, fresh, replayed, policy: Path, value: Path, poten
     encoder = load(LocalModel, policy, config)
     own, earlier = encode_all(encoder, fresh), encode_all(encoder, replayed, milestones(config, here.name))
     del encoder
-    data = [*own, *earlier]
+    rng = rng_of(config, here.name, "failed")
+    data = [d for d in own if d.episode.success or rng.random() < config.failed_share] + earlier
 
     def make(folder: Path) -> None:
         V = predict(config, value, data)

@@ -71,13 +71,13 @@ def test_a_share_of_the_next_tasks_comes_from_failures_within_reach():
     held_out = load_tasks("evaluation")
     kinds = {task.intent_template_id: task for task in pool}
     solved, other = kinds["gitlab/count_issues"], kinds["map/phone_of_nearest"]
-    config = Config(tasks_per_phase=12, failure_share=0.25)
+    config = Config(tasks_per_phase=12, curriculum_share=0.25)
     chosen = next_tasks(config, 1, [solved, other], [solved], [task for task in pool if task not in (solved, other)], held_out)
     assert len({task.task_id for task in chosen}) == 12
     assert {task.sites for task in chosen[:3]} == {("gitlab",)}
     assert len({task.sites for task in chosen[3:]}) > 1
     assert {task.task_id for task in chosen} <= {task.task_id for task in pool}
-    whole = next_tasks(dataclasses.replace(config, failure_share=1.0), 1, [solved], [solved], pool, held_out)
+    whole = next_tasks(dataclasses.replace(config, curriculum_share=1.0), 1, [solved], [solved], pool, held_out)
     assert {task.sites for task in whole} == {("gitlab",)} and len(whole) == 12
     uniform = next_tasks(config, 1, [other], [solved], pool, held_out)  # nothing within reach
     assert len({task.task_id for task in uniform}) == 12 and len({task.sites for task in uniform}) > 1
@@ -108,6 +108,7 @@ def small_run(tmp_path_factory, tiny_checkpoint):
         batch_size=8,
         potential_epochs=1,
         replay=4,
+        failed_share=0.5,
         low_perplexity=1.0,
         high_perplexity=math.inf,
         parallel=3,
