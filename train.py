@@ -2,9 +2,9 @@
 
     python train.py --phases 6
 
-One phase: play the phase's tasks with the current policy; label progress by the sub-goals that successful episodes
-complete; train the value critic and the potential critic; estimate shaped advantages; regress the policy's log-ratio on
-them; analyse the failures; draw the next phase's tasks by what failed; evaluate on held-out tasks.
+One phase: play the phase's tasks with the current policy; estimate shaped advantages; regress the policy's log-ratio on them;
+label progress by the sub-goals that successful episodes complete; train the value critic and the potential critic; evaluate on
+held-out tasks; draw the next phase's tasks, half of them by what failed.
 
 Everything a run makes is under ``runs/<name>/``.  Each finished piece appears there in one move, so a run can be stopped at
 any moment, and the same command goes on from the last finished piece, with the same random numbers.
@@ -37,7 +37,7 @@ from environment.tasks import load_tasks, perturb
 from language_model import LanguagePolicy, LocalModel, checkpoint_activations
 from milestoning import checklist
 from optimisation import fit, micro_batches
-from progress_labels import progress_labels
+from progress_labels import latch, progress_labels
 from run_folder import open_run, phase_tasks, piece, rng_of, write, write_losses
 from settings import Config, parse
 from trajectory import Task, Trajectory, append_trajectories, format_action, read_trajectories
@@ -163,7 +163,7 @@ def encode(model: LocalModel, episode: Trajectory, shown: Callable[[], bool] = l
     def ids(t: int, plan: str = "") -> list[int]:
         return model.prompt_ids(model.policy_prompt(task.intent, actions[:t], observations[t], plan))
 
-    z = np.maximum.accumulate(np.array(episode.z, bool), axis=0)
+    z = latch(episode.z) if task.subgoals else episode.z
     states = [ids(t, checklist(task.subgoals, z[t])) for t in range(len(observations))]
     prompts = [states[t] if shown() else ids(t) for t in range(len(actions))]
     replies = [step.token_ids or model.reply_ids(format_action(step.action)) for step in episode.steps]
@@ -182,7 +182,7 @@ def milestones(config: Config, *key: str) -> Callable[[], bool]:
 
 
 def update(config, here: Path, fresh, replayed, policy: Path, value: Path, potential: Path) -> tuple[Path, Path, Path]:
-    """Algorithm 1: critics, shaped rewards, advantages, actor; one model at a time on the device.
+    """Algorithm 1: shaped rewards, advantages, actor, and then the critics; one model at a time on the device.
 
     The critics that judge this phase's episodes are those that have not seen them.  At this size a critic that has been
     trained on an episode knows its outcome by heart: V is then the outcome itself, and of the advantages little is left.
